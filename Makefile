@@ -1,0 +1,37 @@
+# Each target makes its own .venv and needs nothing but Python 3.11 or newer.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint package benchmark clean
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.tested: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --group test --group lint
+	touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/frostline simulate philly-like-5000 --policy asrpt,asrpt-strict,fifo,sjf,smallest-area,easy --out run/demo
+
+test: $(VENV)/.tested
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+package: $(VENV)/.tested
+	BIN=$(abspath $(BIN)) PYTHON=$(PYTHON) tests/package/smoke.sh
+
+benchmark: $(VENV)/.tested
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) build dist run *.egg-info solver/*.egg-info

@@ -1,0 +1,1 @@
+"""frostline decides how deep-learning training jobs share a GPU cluster."""

@@ -1,0 +1,85 @@
+"""Errors: each names what was wrong, its value, and the rule it broke."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+__all__ = ["FileError", "FrostlineError", "FrostlineWarning", "InvalidValueError", "TraceError", "UnknownNameError"]
+
+
+class FrostlineError(Exception):
+    """Base of every error that frostline raises on purpose."""
+
+
+class FrostlineWarning(UserWarning):
+    """Legal input that is most likely a mistake, such as a network of many layers without an edge."""
+
+
+class InvalidValueError(FrostlineError, ValueError):
+    """A value breaks a rule of the problem.
+
+    Parameters
+    ----------
+    subject : str
+        What carries the value, such as ``"job 'b7'"``.
+    field : str
+        Name of the field.
+    value : object
+        The bad value.
+    rule : str
+        The rule it breaks.
+
+    Examples
+    --------
+    >>> str(InvalidValueError("job 'b7'", "gpus", 0, "must be at least 1"))
+    "job 'b7': gpus=0 must be at least 1"
+    """
+
+    def __init__(self, subject: str, field: str, value: object, rule: str) -> None:
+        super().__init__(f"{subject}: {field}={value!r} {rule}")
+        self.subject, self.field, self.value, self.rule = subject, field, value, rule
+
+
+class FileError(FrostlineError, ValueError):
+    """A file cannot be read, or does not hold what its format promises.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file.
+    problem : str
+        What is wrong, with the place inside the file where there is one.
+    """
+
+    def __init__(self, path: Path | str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path, self.problem = str(path), problem
+
+
+class TraceError(FileError):
+    """One or more rows of a trace break a rule; the message lists them (the first twenty)."""
+
+    def __init__(self, path: Path | str, faults: Iterable[str]) -> None:
+        self.faults = tuple(faults)
+        shown = "; ".join(self.faults[:20])
+        more = len(self.faults) - 20
+        super().__init__(path, shown + (f"; and {more} more" if more > 0 else ""))
+
+
+class UnknownNameError(FrostlineError, LookupError):
+    """A name is not among the known ones; near misses are suggested.
+
+    Examples
+    --------
+    >>> str(UnknownNameError("policy", "fito", ["fifo", "sjf"]))
+    "unknown policy 'fito'; did you mean 'fifo'? Known: fifo, sjf"
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        super().__init__(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}")
+        self.kind, self.name, self.known = kind, name, tuple(names)

@@ -1,0 +1,174 @@
+"""A job: a training run that holds all its GPUs from start to completion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from frostline.errors import InvalidValueError
+from frostline.problem.plan import TrainingPlan
+from frostline.units import as_finite, as_int
+
+__all__ = ["Fixed", "Job", "Locality", "PlacementClass", "Profiled", "Training", "Work"]
+
+
+class Locality(StrEnum):
+    """Which free GPUs will do for a job."""
+
+    ANY = "any"  # any free GPUs; fewest servers preferred
+    SERVER = "server"  # all in one server
+    FEWEST = "fewest"  # on no more servers than its GPUs need
+
+
+class PlacementClass(StrEnum):
+    """Classes of placement that measured tables tell apart."""
+
+    ONE_SERVER = "one_server"
+    MANY_SERVERS = "many_servers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixed:
+    """Work of known duration, the same on any GPUs: a job of a trace.
+
+    Parameters
+    ----------
+    duration_s : float
+        Run time in seconds, above 0.
+    """
+
+    duration_s: float
+
+    def __post_init__(self) -> None:
+        if type(self.duration_s) is not float or not 0.0 < self.duration_s < 9e9:
+            duration_s = as_finite(self.duration_s, "work", "duration_s")
+            if duration_s <= 0:
+                raise InvalidValueError("work", "duration_s", self.duration_s, "must be above 0")
+            object.__setattr__(self, "duration_s", duration_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profiled:
+    """Work measured by class of placement.
+
+    Parameters
+    ----------
+    iterations : int
+        Number of iterations, at least 1.
+    seconds_per_iteration : mapping of PlacementClass to float
+        Measured seconds of one iteration; ``one_server`` is required where the job fits one server.
+    """
+
+    iterations: int
+    seconds_per_iteration: Mapping[PlacementClass, float] = field(hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "iterations", as_int(self.iterations, "work", "iterations", 1))
+        table: dict[PlacementClass, float] = {}
+        for name, value in self.seconds_per_iteration.items():
+            if name not in set(PlacementClass):
+                raise InvalidValueError("work", "seconds_per_iteration", name, "is not a placement class")
+            seconds = as_finite(value, "work", f"seconds_per_iteration[{name}]")
+            if seconds <= 0:
+                raise InvalidValueError("work", f"seconds_per_iteration[{name}]", value, "must be above 0")
+            table[PlacementClass(name)] = seconds
+        if not table:
+            raise InvalidValueError("work", "seconds_per_iteration", {}, "must name at least one placement class")
+        object.__setattr__(self, "seconds_per_iteration", MappingProxyType(table))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """Work given by a training plan: its speed follows from where its replicas are placed.
+
+    Parameters
+    ----------
+    plan : TrainingPlan
+        Network, stages and replicas.
+    iterations : int
+        Number of iterations, at least 1.
+    """
+
+    plan: TrainingPlan
+    iterations: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "iterations", as_int(self.iterations, "work", "iterations", 1))
+
+
+Work = Fixed | Profiled | Training
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A training job of a user.
+
+    Parameters
+    ----------
+    id : str
+        Identifier, unique in its instance.
+    release_s : float
+        Release time (submission) in seconds; may be negative.
+    work : Fixed, Profiled or Training
+        What has to be done.
+    gpus : int
+        GPUs it holds, all at once, at least 1.
+    user, group, name, status : str
+        What traces tell of it, empty where unknown.
+    weight : float
+        Weight, above 0.
+    locality : Locality
+        Which free GPUs will do.
+
+    Examples
+    --------
+    >>> Job(id="a", release_s=0, work=Fixed(duration_s=60), gpus=4).locality.value
+    'any'
+    """
+
+    id: str
+    release_s: float
+    work: Work
+    gpus: int
+    user: str = ""
+    group: str = ""
+    name: str = ""
+    status: str = ""
+    weight: float = 1.0
+    locality: Locality = Locality.ANY
+
+    def __post_init__(self) -> None:
+        if type(self.id) is not str or not self.id:
+            raise InvalidValueError("job", "id", self.id, "must be a non-empty string")
+        if type(self.gpus) is not int or self.gpus < 1:
+            object.__setattr__(self, "gpus", as_int(self.gpus, f"job {self.id!r}", "gpus", 1))
+        if type(self.release_s) is not float or not -9e9 < self.release_s < 9e9:
+            object.__setattr__(self, "release_s", as_finite(self.release_s, f"job {self.id!r}", "release_s", -9e9))
+        if self.weight != 1.0:
+            weight = as_finite(self.weight, f"job {self.id!r}", "weight")
+            if weight <= 0:
+                raise InvalidValueError(f"job {self.id!r}", "weight", self.weight, "must be above 0")
+            object.__setattr__(self, "weight", weight)
+        for field_name in ("user", "group", "name", "status"):
+            if not isinstance(getattr(self, field_name), str):
+                raise InvalidValueError(f"job {self.id!r}", field_name, getattr(self, field_name), "must be text")
+        if type(self.locality) is not Locality:
+            object.__setattr__(self, "locality", _locality(self.id, self.locality))
+        if isinstance(self.work, Training) and sum(self.work.plan.replicas) != self.gpus:
+            rule = f"must equal the {sum(self.work.plan.replicas)} replicas of its plan"
+            raise InvalidValueError(f"job {self.id!r}", "gpus", self.gpus, rule)
+
+    def replace(self, **changes: Any) -> Job:
+        """Copy with some fields changed, validated again."""
+        return replace(self, **changes)
+
+
+def _locality(job: str, value: object) -> Locality:
+    try:
+        return Locality(value)  # type: ignore[arg-type]
+    except ValueError:
+        rule = f"must be one of {', '.join(Locality)}"
+        raise InvalidValueError(f"job {job!r}", "locality", value, rule) from None

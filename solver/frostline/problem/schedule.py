@@ -1,0 +1,109 @@
+"""A schedule: which job held which GPUs, from when to when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from frostline.problem.placement import Placement
+from frostline.problem.refusal import Refusal
+from frostline.units import seconds
+
+__all__ = ["Schedule", "Segment"]
+
+
+class Segment(NamedTuple):
+    """A stretch of time in which a job held its GPUs without a break.
+
+    Parameters
+    ----------
+    job : str
+        Identifier of the job.
+    start_us, end_us : int
+        From when to when, in microseconds; the GPUs are free again at ``end_us``.
+    placement : Placement
+        The GPUs it held.
+    freeze_level : int
+        Freeze level at which it trained.
+
+    Examples
+    --------
+    >>> Segment("a", 0, 1_500_000, Placement([(0, (4,))])).end_s
+    1.5
+    """
+
+    job: str
+    start_us: int
+    end_us: int
+    placement: Placement
+    freeze_level: int = 0
+
+    @property
+    def start_s(self) -> float:
+        """Start in seconds."""
+        return seconds(self.start_us)
+
+    @property
+    def end_s(self) -> float:
+        """End in seconds."""
+        return seconds(self.end_us)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """Segments in order of start, and the jobs that were refused.
+
+    Parameters
+    ----------
+    segments : iterable of Segment
+        What ran; sorted by (start, end, job).
+    refused : iterable of Refusal
+        Jobs that can never fit.
+    policy : str
+        Name of the policy that made it, with its parameters.
+
+    Examples
+    --------
+    >>> gang = Placement([(0, (2,))])
+    >>> schedule = Schedule(segments=[Segment("b", 5, 9, gang), Segment("a", 0, 4, gang)])
+    >>> schedule.completion_us, schedule.gpu_us
+    ({'a': 4, 'b': 9}, 16)
+    """
+
+    segments: tuple[Segment, ...]
+    refused: tuple[Refusal, ...] = ()
+    policy: str = ""
+
+    def __post_init__(self) -> None:
+        order = sorted(self.segments, key=lambda segment: (segment.start_us, segment.end_us, segment.job))
+        object.__setattr__(self, "segments", tuple(order))
+        object.__setattr__(self, "refused", tuple(self.refused))
+
+    @property
+    def start_us(self) -> dict[str, int]:
+        """First start of every job that ran, in microseconds."""
+        return {segment.job: segment.start_us for segment in reversed(self.segments)}
+
+    @property
+    def completion_us(self) -> dict[str, int]:
+        """Completion time of every job that ran, in microseconds."""
+        completion: dict[str, int] = {}
+        for segment in self.segments:
+            completion[segment.job] = max(segment.end_us, completion.get(segment.job, segment.end_us))
+        return completion
+
+    @property
+    def gpu_us(self) -> int:
+        """GPU-microseconds held."""
+        return sum((segment.end_us - segment.start_us) * segment.placement.gpus for segment in self.segments)
+
+    @property
+    def evictions(self) -> int:
+        """How often a job lost its GPUs before it was complete."""
+        return len(self.segments) - len({segment.job for segment in self.segments})
+
+    @classmethod
+    def of(cls, segments: Iterable[Segment], refused: Iterable[Refusal] = (), policy: str = "") -> Schedule:
+        """Schedule of any iterables."""
+        return cls(segments=tuple(segments), refused=tuple(refused), policy=policy)

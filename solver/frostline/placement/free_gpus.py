@@ -1,0 +1,163 @@
+"""Free GPUs of a cluster: what fits, and best fit.
+
+Servers are kept by their number of free GPUs, as bit sets, so that the best fit of a job is found without looking
+at every server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from frostline.problem.cluster import Cluster
+from frostline.problem.job import Job, Locality
+
+__all__ = ["FreeGpus", "Loads", "Shape", "shape_of"]
+
+Loads = tuple[tuple[int, int], ...]
+"""GPUs by server: (server index, GPUs) pairs in the order of servers."""
+
+
+class Shape(NamedTuple):
+    """What a job asks of the free GPUs: how many, on at most how many servers."""
+
+    gpus: int
+    most_servers: int
+
+
+def shape_of(job: Job, cluster: Cluster) -> Shape:
+    """Shape of a job under its locality.
+
+    Examples
+    --------
+    >>> from frostline.problem.job import Fixed
+    >>> job = Job(id="a", release_s=0, work=Fixed(duration_s=1), gpus=12, locality="fewest")
+    >>> shape_of(job, Cluster.uniform(4))
+    Shape(gpus=12, most_servers=2)
+    """
+    if job.locality is Locality.ANY:
+        return Shape(job.gpus, max(1, len(cluster.servers)))
+    return Shape(job.gpus, 1 if job.locality is Locality.SERVER else cluster.servers_needed(job.gpus))
+
+
+class FreeGpus:
+    """Free GPUs by server; :meth:`take` and :meth:`give` are the only changes.
+
+    Parameters
+    ----------
+    capacities : sequence of int
+        GPUs of each server; all are free at first.
+
+    Examples
+    --------
+    >>> free = FreeGpus([8, 8])
+    >>> free.take(((0, 5),))
+    >>> free.best_fit(Shape(3, 2)), free.best_fit(Shape(4, 2)), free.best_fit(Shape(10, 2)), free.best_fit(Shape(9, 1))
+    (((0, 3),), ((1, 4),), ((0, 2), (1, 8)), None)
+    """
+
+    __slots__ = ("_levels", "_servers_at", "by_server", "total")
+
+    def __init__(self, capacities: Sequence[int]) -> None:
+        self.by_server = list(capacities)
+        self.total = sum(capacities)
+        self._servers_at = [0] * (max(capacities, default=0) + 1)  # bit m of entry f: server m has f GPUs free
+        for server, count in enumerate(capacities):
+            self._servers_at[count] |= 1 << server
+        self._levels = 0  # bit f: some server has f GPUs free
+        for level, servers in enumerate(self._servers_at):
+            if servers:
+                self._levels |= 1 << level
+
+    def copy(self) -> FreeGpus:
+        """Independent copy."""
+        twin = FreeGpus.__new__(FreeGpus)
+        twin.by_server = self.by_server.copy()
+        twin.total = self.total
+        twin._servers_at = self._servers_at.copy()
+        twin._levels = self._levels
+        return twin
+
+    def _move(self, server: int, level: int) -> None:
+        bit = 1 << server
+        before = self.by_server[server]
+        self.by_server[server] = level
+        rest = self._servers_at[before] & ~bit
+        self._servers_at[before] = rest
+        if not rest:
+            self._levels &= ~(1 << before)
+        self._servers_at[level] |= bit
+        self._levels |= 1 << level
+
+    def take(self, loads: Loads) -> None:
+        """Take GPUs that are free; the caller has checked that they are."""
+        for server, gpus in loads:
+            self._move(server, self.by_server[server] - gpus)
+            self.total -= gpus
+
+    def give(self, loads: Loads) -> None:
+        """Give back GPUs that were taken."""
+        for server, gpus in loads:
+            self._move(server, self.by_server[server] + gpus)
+            self.total += gpus
+
+    @property
+    def largest(self) -> int:
+        """Most GPUs free in one server."""
+        return max(self._levels.bit_length() - 1, 0)
+
+    def fits(self, shape: Shape) -> bool:
+        """Whether the free GPUs hold a job of this shape now."""
+        gpus, most_servers = shape
+        if gpus > self.total:
+            return False
+        if most_servers >= len(self.by_server) or self._levels >> gpus:
+            return True
+        return most_servers > 1 and self._largest_sum(most_servers) >= gpus
+
+    def _largest_sum(self, servers: int) -> int:
+        """GPUs free in the so many servers with most of them."""
+        held, level = 0, self._levels.bit_length() - 1
+        while servers and level > 0:
+            count = min(servers, self._servers_at[level].bit_count())
+            held += count * level
+            servers -= count
+            level -= 1
+        return held
+
+    def best_fit(self, shape: Shape) -> Loads | None:
+        """GPUs for a job of this shape, or None: fewest servers, then the tightest hole, then the lowest server.
+
+        A job that no server can hold alone takes the servers with most free GPUs whole, and the tightest hole for
+        the rest.
+        """
+        if not self.fits(shape):
+            return None
+        gpus = shape.gpus
+        if self._levels >> gpus:
+            return ((self._tightest(gpus), gpus),)
+        return tuple(sorted(self._spread(gpus)))
+
+    def _tightest(self, gpus: int) -> int:
+        """Lowest server among those with the fewest, but at least so many, free GPUs."""
+        holes = self._levels >> gpus
+        servers = self._servers_at[gpus + (holes & -holes).bit_length() - 1]
+        return (servers & -servers).bit_length() - 1
+
+    def _spread(self, gpus: int) -> Iterable[tuple[int, int]]:
+        taken = 0
+        for level in range(self._levels.bit_length() - 1, 0, -1):
+            servers = self._servers_at[level]
+            while servers and gpus > level:
+                server = (servers & -servers).bit_length() - 1
+                servers &= servers - 1
+                taken |= 1 << server
+                gpus -= level
+                yield server, level
+            if servers:
+                break
+        level = gpus
+        while not self._servers_at[level] & ~taken:
+            level += 1
+        rest = self._servers_at[level] & ~taken
+        yield (rest & -rest).bit_length() - 1, gpus

@@ -1,0 +1,1 @@
+"""How long one iteration takes, given which server holds which replica."""

@@ -1,0 +1,363 @@
+"""Stage graph: the stages of a training job, what each computes and what they send each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from heapq import heappop, heappush
+from types import MappingProxyType
+from typing import Any
+
+import networkx as nx
+
+from frostline.errors import InvalidValueError
+from frostline.problem.cluster import GpuType
+from frostline.problem.order import natural_key
+from frostline.problem.plan import TrainingPlan
+from frostline.units import as_finite, as_int
+
+__all__ = ["StageGraph", "stage_graph"]
+
+Edge = tuple[int, int]
+_MAX_BYTES = 10**18
+
+
+@dataclass(frozen=True, slots=True)
+class StageGraph:
+    """Stages of a job with their replicas, compute time, gradients and traffic; checked once, never changed.
+
+    Traffic has no direction when it comes to time: what counts is the bytes between two stages. Opposite edges of one
+    pair are therefore legal, say activations one way and gradients the other: they add up and order nothing. A cycle of
+    other edges is an error.
+
+    Parameters
+    ----------
+    replicas : sequence of int
+        Replicas of each stage, K_s, at least 1; one replica fills one GPU.
+    compute_s : sequence of float
+        Seconds that one replica of each stage computes per iteration, pipeline fill included.
+    gradient_bytes : sequence of int, optional
+        Bytes of the gradients of each stage, H_s; none by default.
+    edges : mapping of (int, int) to int
+        Bytes per iteration between two stages, D_st, both ways together, by (sender, receiver).
+    names : sequence of str, optional
+        Names of the stages for messages; their indices by default.
+
+    Attributes
+    ----------
+    traffic : mapping of (int, int) to int
+        Bytes per iteration of each pair of stages (lower index first), opposite edges added up, in sorted order.
+
+    Raises
+    ------
+    InvalidValueError
+        No stage, a value that breaks its rule, a self-loop or a cycle; the message names the stage, edge or cycle.
+
+    Examples
+    --------
+    >>> graph = StageGraph(replicas=[2, 2], compute_s=[0.1, 0.2], gradient_bytes=[10, 0], edges={(0, 1): 3, (1, 0): 2})
+    >>> graph.gpus, dict(graph.traffic), graph.ring_bytes
+    (4, {(0, 1): 5}, (Fraction(10, 1), Fraction(0, 1)))
+    """
+
+    replicas: tuple[int, ...]
+    compute_s: tuple[float, ...]
+    gradient_bytes: tuple[int, ...]
+    edges: Mapping[Edge, int] = field(hash=False)
+    names: tuple[str, ...]
+    traffic: Mapping[Edge, int] = field(compare=False, repr=False)
+
+    def __init__(
+        self,
+        *,
+        replicas: Sequence[int],
+        compute_s: Sequence[float],
+        gradient_bytes: Sequence[int] | None = None,
+        edges: Mapping[Edge, int] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        stages = _stages(replicas)
+        labels = _names(names, stages)
+        subjects = [f"stage {name!r}" for name in labels]
+        gradients = [0] * stages if gradient_bytes is None else gradient_bytes
+        _same_length("compute_s", compute_s, stages)
+        _same_length("gradient_bytes", gradients, stages)
+        checked = _checked_edges(edges or {}, labels)
+        _topological(stages, checked, labels)
+        values = {
+            "replicas": tuple(as_int(k, s, "replicas", 1) for k, s in zip(replicas, subjects, strict=True)),
+            "compute_s": tuple(as_finite(p, s, "compute_s", 0.0) for p, s in zip(compute_s, subjects, strict=True)),
+            "gradient_bytes": tuple(_bytes(h, s, "gradient_bytes") for h, s in zip(gradients, subjects, strict=True)),
+            "edges": MappingProxyType(checked),
+            "names": labels,
+            "traffic": MappingProxyType(_undirected(checked)),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def rigid(cls, gpus: int) -> StageGraph:
+        """Graph of a job that has no stages of its own: one stage of so many replicas, without traffic.
+
+        Examples
+        --------
+        >>> StageGraph.rigid(8).replicas
+        (8,)
+        """
+        return cls(replicas=(gpus,), compute_s=(0.0,))
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: nx.Graph[Any],
+        *,
+        replicas: str = "replicas",
+        compute_s: str = "compute_s",
+        gradient_bytes: str = "gradient_bytes",
+        weight: str = "bytes",
+    ) -> StageGraph:
+        """Stage graph of a networkx graph: nodes are stages, edges carry bytes per iteration.
+
+        Parallel edges add up, and so do opposite ones. Stages are numbered in topological order, among equals by the
+        natural order of their names, whatever the order of insertion. Edges of an undirected graph run from the lower
+        name to the higher.
+
+        Parameters
+        ----------
+        graph : networkx.Graph, DiGraph, MultiGraph or MultiDiGraph
+            The graph.
+        replicas, compute_s, gradient_bytes : str
+            Names of the node attributes.
+        weight : str
+            Name of the edge attribute.
+
+        Raises
+        ------
+        InvalidValueError
+            A missing or bad attribute, a self-loop or a cycle.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> g = nx.MultiDiGraph()
+        >>> g.add_nodes_from("ba", replicas=1, compute_s=0.5, gradient_bytes=0)
+        >>> _ = g.add_edge("a", "b", bytes=3), g.add_edge("a", "b", bytes=4)
+        >>> stages = StageGraph.from_networkx(g)
+        >>> stages.names, dict(stages.edges)
+        (('a', 'b'), {(0, 1): 7})
+        """
+        nodes = sorted(graph, key=lambda node: natural_key(str(node)))
+        labels = _names([str(node) for node in nodes], len(nodes))
+        index = {node: i for i, node in enumerate(nodes)}
+        edges: dict[Edge, int] = {}
+        for sender, receiver, data in graph.edges(data=True):
+            pair = (index[sender], index[receiver])
+            pair = pair if graph.is_directed() else (min(pair), max(pair))
+            subject = _edge_subject(pair, labels)
+            edges[pair] = edges.get(pair, 0) + _bytes(data.get(weight), subject, weight)
+        order = _topological(len(nodes), _checked_edges(edges, labels), labels)
+        position = {old: new for new, old in enumerate(order)}
+        columns = [
+            [_attribute(graph.nodes[nodes[old]], name, labels[old]) for old in order]
+            for name in (replicas, compute_s, gradient_bytes)
+        ]
+        return cls(
+            replicas=columns[0],
+            compute_s=columns[1],
+            gradient_bytes=columns[2],
+            edges={(position[s], position[t]): amount for (s, t), amount in edges.items()},
+            names=[labels[old] for old in order],
+        )
+
+    @property
+    def stages(self) -> int:
+        """Number of stages."""
+        return len(self.replicas)
+
+    @property
+    def gpus(self) -> int:
+        """Number of replicas of all stages, which is the number of GPUs."""
+        return sum(self.replicas)
+
+    @property
+    def ring_bytes(self) -> tuple[Fraction, ...]:
+        """Bytes that one link of each stage's ring all-reduce carries per iteration, R_s = 2 (K_s - 1) / K_s · H_s."""
+        return tuple(Fraction(2 * (k - 1) * h, k) for k, h in zip(self.replicas, self.gradient_bytes, strict=True))
+
+    def neighbours(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """For each stage, the stages it shares traffic with and the bytes of each, by index."""
+        lists: list[list[tuple[int, int]]] = [[] for _ in self.replicas]
+        for (s, t), amount in self.traffic.items():
+            lists[s].append((t, amount))
+            lists[t].append((s, amount))
+        return tuple(tuple(sorted(pairs)) for pairs in lists)
+
+    def replace(self, **changes: Any) -> StageGraph:
+        """Copy with some fields changed, checked again."""
+        fields = ("replicas", "compute_s", "gradient_bytes", "edges", "names")
+        return StageGraph(**({name: getattr(self, name) for name in fields} | changes))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.replicas, self.compute_s, self.gradient_bytes, dict(self.edges), self.names)
+
+
+def stage_graph(plan: TrainingPlan, gpu_type: GpuType) -> StageGraph:
+    """Stage graph of a training plan on GPUs of one type.
+
+    A replica of stage s computes the forward and backward FLOPs of its 1/K_s of the global batch at ``utilisation`` of
+    the peak, times the pipeline fill (b + S - 1) / b for b micro-batches on S stages. An edge carries the activations
+    of the global batch forward and their gradients back; the ring of a stage carries the gradients of its parameters.
+
+    Parameters
+    ----------
+    plan : TrainingPlan
+        Network, stages and replicas.
+    gpu_type : GpuType
+        Type of all GPUs.
+
+    Raises
+    ------
+    UnknownNameError
+        The GPU type has no such precision.
+
+    Examples
+    --------
+    >>> from frostline.problem.network import Edge, Layer, Network
+    >>> layers = [Layer(id=i, params=8, forward_flops=10, backward_flops=20, output_elements=2, saved_bytes=8)
+    ...           for i in "ab"]
+    >>> network = Network(name="pair", layers=layers, edges=[Edge(source="a", target="b", elements=2)])
+    >>> plan = TrainingPlan(network=network, stages=[range(1), range(1, 2)], replicas=[2, 1], global_batch=4,
+    ...                     micro_batches=1, precision="fp32", utilisation=0.5)
+    >>> graph = stage_graph(plan, GpuType(name="tiny", peak_flops={"fp32": 240}))
+    >>> graph.compute_s, graph.gradient_bytes, dict(graph.edges)
+    ((1.0, 2.0), (32, 32), {(0, 1): 64})
+    """
+    network, stages = plan.network, plan.stages
+    rate = gpu_type.peak(plan.precision) * plan.utilisation
+    fill = (plan.micro_batches + len(stages) - 1) / plan.micro_batches
+    flops = [sum(network.layers[i].forward_flops + network.layers[i].backward_flops for i in stage) for stage in stages]
+    return StageGraph(
+        replicas=plan.replicas,
+        compute_s=[
+            total * plan.global_batch / (count * rate) * fill for total, count in zip(flops, plan.replicas, strict=True)
+        ],
+        gradient_bytes=[network.params_of(stage) * plan.gradient_bytes for stage in stages],
+        edges=_stage_traffic(plan),
+    )
+
+
+def _stage_traffic(plan: TrainingPlan) -> dict[Edge, int]:
+    sent = 2 * plan.activation_bytes * plan.global_batch
+    traffic = plan.network.traffic(plan.stages)
+    return {ends: math.ceil(Fraction(elements) * sent) for ends, elements in traffic.items()}
+
+
+def _rebuild(
+    replicas: Sequence[int],
+    compute_s: Sequence[float],
+    gradient_bytes: Sequence[int],
+    edges: Mapping[Edge, int],
+    names: Sequence[str],
+) -> StageGraph:
+    return StageGraph(replicas=replicas, compute_s=compute_s, gradient_bytes=gradient_bytes, edges=edges, names=names)
+
+
+def _stages(replicas: Sequence[int]) -> int:
+    if not len(replicas):
+        raise InvalidValueError("stage graph", "replicas", (), "must name at least one stage")
+    return len(replicas)
+
+
+def _same_length(name: str, values: Sequence[object], stages: int) -> None:
+    if len(values) != stages:
+        raise InvalidValueError("stage graph", name, list(values), f"must have one entry for each of {stages} stages")
+
+
+def _names(names: Sequence[str] | None, stages: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(str(s) for s in range(stages))
+    _same_length("names", names, stages)
+    for earlier, name in enumerate(names):
+        if name in names[:earlier]:
+            raise InvalidValueError("stage graph", "names", name, "is the name of two stages")
+    return tuple(names)
+
+
+def _bytes(value: object, subject: str, name: str) -> int:
+    amount = as_int(value, subject, name, 0)
+    if amount > _MAX_BYTES:
+        raise InvalidValueError(subject, name, value, f"must be at most {_MAX_BYTES:.0e}")
+    return amount
+
+
+def _attribute(attributes: Mapping[str, Any], name: str, label: str) -> Any:
+    value = attributes.get(name)
+    if value is None:
+        raise InvalidValueError(f"stage {label!r}", name, value, "must be given")
+    return value
+
+
+def _edge_subject(edge: Edge, labels: Sequence[str]) -> str:
+    return f"edge {labels[edge[0]]!r} -> {labels[edge[1]]!r}"
+
+
+def _checked_edges(edges: Mapping[Edge, int], labels: Sequence[str]) -> dict[Edge, int]:
+    checked: dict[Edge, int] = {}
+    for key, amount in edges.items():
+        s, t = (_endpoint(end, key, len(labels)) for end in key)
+        if s == t:
+            raise InvalidValueError(f"stage {labels[s]!r}", "edges", key, "must not send to itself")
+        checked[s, t] = _bytes(amount, _edge_subject((s, t), labels), "bytes")
+    return dict(sorted(checked.items()))
+
+
+def _endpoint(end: object, edge: Edge, stages: int) -> int:
+    stage = as_int(end, f"edge {edge!r}", "stage", 0)
+    if stage >= stages:
+        raise InvalidValueError(f"edge {edge!r}", "stage", end, f"must be below {stages}, the number of stages")
+    return stage
+
+
+def _undirected(edges: Mapping[Edge, int]) -> dict[Edge, int]:
+    traffic: dict[Edge, int] = {}
+    for (s, t), amount in edges.items():
+        pair = (min(s, t), max(s, t))
+        traffic[pair] = traffic.get(pair, 0) + amount
+    return dict(sorted(traffic.items()))
+
+
+def _topological(stages: int, edges: Iterable[Edge], labels: Sequence[str]) -> list[int]:
+    """Topological order of the edges that go one way, lowest index first among equals; a cycle is an error."""
+    known = set(edges)
+    before: list[list[int]] = [[] for _ in range(stages)]
+    after: list[list[int]] = [[] for _ in range(stages)]
+    for s, t in sorted(known):
+        if (t, s) not in known:
+            before[t].append(s)
+            after[s].append(t)
+    waiting = [len(senders) for senders in before]
+    ready = [s for s in range(stages) if not waiting[s]]
+    order: list[int] = []
+    while ready:
+        stage = heappop(ready)
+        order.append(stage)
+        for following in after[stage]:
+            waiting[following] -= 1
+            if not waiting[following]:
+                heappush(ready, following)
+    if len(order) < stages:
+        text = " -> ".join(labels[s] for s in _cycle(before, set(range(stages)) - set(order)))
+        raise InvalidValueError("stage graph", "edges", text, "must not close a cycle")
+    return order
+
+
+def _cycle(before: Sequence[Sequence[int]], left: set[int]) -> list[int]:
+    """A cycle among stages that each have a sender among them, its lowest stage at both ends."""
+    path = [min(left)]
+    while path[-1] not in path[:-1]:
+        path.append(min(s for s in before[path[-1]] if s in left))
+    cycle = path[path.index(path[-1]) + 1 :][::-1]
+    first = cycle.index(min(cycle))
+    return [*cycle[first:], *cycle[:first], cycle[first]]

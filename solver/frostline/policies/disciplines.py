@@ -1,0 +1,94 @@
+"""Queue disciplines: exact rules for who may overtake whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from frostline.policies.base import Decision, Start, View, Wait
+from frostline.policies.reservation import Reservation
+from frostline.policies.task import Task
+from frostline.policies.waiting import Entry, Line
+
+__all__ = ["DISCIPLINES", "Discipline", "backfill", "backfill_before", "fit_anything", "strict"]
+
+Discipline = Callable[[View], Decision]
+
+
+def strict(view: View) -> Decision:
+    """Nobody overtakes: the first task starts as soon as it fits."""
+    first = view.waiting.first
+    return Start(first) if first is not None and view.free.fits(first.shape) else Wait()
+
+
+def fit_anything(view: View) -> Decision:
+    """Scan in order, start what fits, no depth limit.
+
+    Free GPUs only shrink during a scan, so the scan starts, one after the other, the first task that fits.
+    """
+    free = view.free
+    total, fits = free.total, free.fits
+    best: Entry | None = None
+    for line in view.waiting.lines:
+        if line and line.shape.gpus <= total:
+            head = line.head
+            if (best is None or head < best) and fits(line.shape):
+                best = head
+    return Wait() if best is None else Start(best[2])
+
+
+def backfill(view: View) -> Decision:
+    """The first blocked task is protected: others may start if they cannot delay its earliest start."""
+    first = view.waiting.first
+    if first is None:
+        return Wait()
+    if view.free.fits(first.shape):
+        return Start(first)
+    candidate = backfill_before(view, view.reservation(first), lend=True)
+    return Wait() if candidate is None else Start(candidate)
+
+
+def backfill_before(view: View, reservation: Reservation, *, lend: bool) -> Task | None:
+    """First task in order that fits now and cannot delay a reservation, or None.
+
+    Parameters
+    ----------
+    view : View
+        The present.
+    reservation : Reservation
+        Of a blocked task.
+    lend : bool
+        Whether a task may run past the reserved time on GPUs that are spare then.
+    """
+    best: Entry | None = None
+    for line in view.waiting.lines:
+        if line and view.free.fits(line.shape):
+            entry = _harmless(view, line, reservation, lend)
+            if entry is not None and (best is None or entry < best):
+                best = entry
+    return None if best is None else best[2]
+
+
+def _harmless(view: View, line: Line, reservation: Reservation, lend: bool) -> Entry | None:
+    """First entry of a line that cannot delay the reservation."""
+    head = line.head
+    if lend and line.shape.gpus <= reservation.spare_gpus and _spared(view, head[2], reservation):
+        return head
+    entry = line.first_within(reservation.time_us - view.now_us)
+    if entry is None or entry[2].steady:
+        return entry
+    offer = view.offer(entry[2])
+    return entry if offer is not None and offer.duration_us <= reservation.time_us - view.now_us else None
+
+
+def _spared(view: View, task: Task, reservation: Reservation) -> bool:
+    """Whether the GPUs on offer for a task are spare at the reserved time."""
+    if reservation.free is None:
+        return True
+    offer = view.offer(task)
+    return offer is not None and reservation.spares(offer.placement.loads)
+
+
+DISCIPLINES: Mapping[str, Discipline] = MappingProxyType(
+    {"strict": strict, "backfill": backfill, "fit-anything": fit_anything}
+)

@@ -1,0 +1,96 @@
+"""Policies by name; others join through the entry-point group ``frostline.policies``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from importlib.metadata import entry_points
+from typing import Any
+
+from frostline.errors import FrostlineError, InvalidValueError, UnknownNameError
+from frostline.policies.asrpt import AsrptBudget, AsrptGuard, AsrptStrict
+from frostline.policies.base import Policy
+from frostline.policies.list_policy import easy, fifo, ljf, sjf, smallest_area
+
+__all__ = ["BUILT_IN", "make_policy", "policy_names"]
+
+BUILT_IN: Mapping[str, Callable[..., Policy]] = {
+    "asrpt-strict": AsrptStrict,
+    "asrpt-budget": AsrptBudget,
+    "asrpt-guard": AsrptGuard,
+    "fifo": fifo,
+    "sjf": sjf,
+    "smallest-area": smallest_area,
+    "ljf": ljf,
+    "easy": easy,
+}
+
+
+@cache
+def _factories() -> dict[str, Callable[[], Callable[..., Policy]]]:
+    """Loaders of all factories; a broken plug-in shows only when it is asked for."""
+    loaders: dict[str, Callable[[], Callable[..., Policy]]] = {
+        entry.name: entry.load for entry in entry_points(group="frostline.policies")
+    }
+    return loaders | {name: partial(_itself, factory) for name, factory in BUILT_IN.items()}
+
+
+def _itself(factory: Callable[..., Policy]) -> Callable[..., Policy]:
+    return factory
+
+
+def policy_names() -> tuple[str, ...]:
+    """Names of all policies, sorted."""
+    return tuple(sorted(_factories()))
+
+
+def make_policy(text: str) -> Policy:
+    """Policy from its name and parameters.
+
+    Parameters
+    ----------
+    text : str
+        ``name`` or ``name:parameter=value:parameter=value``.
+
+    Raises
+    ------
+    UnknownNameError
+        No such policy.
+    InvalidValueError
+        A parameter is unknown or its value is bad.
+
+    Examples
+    --------
+    >>> make_policy("sjf:discipline=strict").parameters
+    {'discipline': 'strict'}
+    >>> make_policy("asrpt-budget:share=0.5").parameters["share"]
+    0.5
+    """
+    name, *settings = text.split(":")
+    if name not in _factories():
+        raise UnknownNameError("policy", name, policy_names())
+    parameters: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise InvalidValueError(f"policy {name!r}", "parameter", setting, "must read name=value")
+        parameters[key] = _value(value)
+    try:
+        factory = _factories()[name]()
+        return factory(**parameters)
+    except TypeError as error:
+        raise InvalidValueError(f"policy {name!r}", "parameters", parameters, f"are not accepted: {error}") from None
+    except (FrostlineError, ImportError, AttributeError) as error:
+        if isinstance(error, FrostlineError):
+            raise
+        raise InvalidValueError("policy", "name", name, f"cannot be loaded: {error}") from error
+
+
+def _value(text: str) -> Any:
+    """Number where the text reads as one, else the text."""
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,141 @@
+"""The waiting jobs, in the order of a policy.
+
+Jobs of one shape wait in one line. Whatever fits now, fits for the whole shape, so that a policy that scans the
+waiting jobs "in order, whatever fits" only has to compare the heads of a few lines.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from typing import Any
+
+from frostline.placement.free_gpus import Shape
+from frostline.policies.task import Task
+
+__all__ = ["Entry", "Line", "WaitingQueue"]
+
+Entry = tuple[Any, int, Task]
+"""A waiting task with its place in the order: (priority, number, task); numbers differ, so tasks are never compared."""
+
+_BLOCK = 512
+
+
+class Line:
+    """Waiting tasks of one shape, sorted, in blocks of bounded length.
+
+    Each block knows a lower bound on the durations inside, so that the first task short enough is found without
+    a walk over all of them.
+    """
+
+    __slots__ = ("_blocks", "_ends", "_shortest_us", "shape")
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self._blocks: list[list[Entry]] = []
+        self._ends: list[Entry] = []  # last entry of each block
+        self._shortest_us: list[int] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._blocks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return (entry[2] for block in self._blocks for entry in block)
+
+    @property
+    def head(self) -> Entry:
+        """First entry; the line is not empty."""
+        return self._blocks[0][0]
+
+    def add(self, entry: Entry) -> None:
+        """Insert an entry at its place."""
+        duration_us = entry[2].duration_us
+        if not self._blocks:
+            self._blocks, self._ends, self._shortest_us = [[entry]], [entry], [duration_us]
+            return
+        i = min(bisect_left(self._ends, entry), len(self._blocks) - 1)
+        block = self._blocks[i]
+        insort(block, entry)
+        self._ends[i] = block[-1]
+        if duration_us < self._shortest_us[i]:
+            self._shortest_us[i] = duration_us
+        if len(block) > 2 * _BLOCK:
+            self._split(i)
+
+    def _split(self, i: int) -> None:
+        block = self._blocks[i]
+        halves = [block[:_BLOCK], block[_BLOCK:]]
+        self._blocks[i : i + 1] = halves
+        self._ends[i : i + 1] = [half[-1] for half in halves]
+        self._shortest_us[i : i + 1] = [self._shortest_us[i]] * 2
+
+    def remove(self, entry: Entry) -> None:
+        """Remove an entry that is in the line."""
+        i = bisect_left(self._ends, entry)
+        block = self._blocks[i]
+        del block[bisect_left(block, entry)]
+        if block:
+            self._ends[i] = block[-1]
+        else:
+            del self._blocks[i], self._ends[i], self._shortest_us[i]
+
+    def first_within(self, limit_us: int) -> Entry | None:
+        """First entry whose duration is at most ``limit_us``."""
+        for i, shortest_us in enumerate(self._shortest_us):
+            if shortest_us > limit_us:
+                continue
+            block = self._blocks[i]
+            for entry in block:
+                if entry[2].duration_us <= limit_us:
+                    return entry
+            self._shortest_us[i] = min(entry[2].duration_us for entry in block)
+        return None
+
+
+class WaitingQueue:
+    """All waiting tasks: one :class:`Line` for each shape.
+
+    Examples
+    --------
+    >>> from frostline.problem import Fixed, Job
+    >>> queue = WaitingQueue()
+    >>> for number, (gpus, seconds) in enumerate([(8, 30), (1, 20), (1, 10)]):
+    ...     job = Job(id=str(number), release_s=0, work=Fixed(duration_s=seconds), gpus=gpus)
+    ...     queue.add(Task(job=job, number=number, release_us=0, shape=Shape(gpus, 1), duration_us=seconds))
+    >>> queue.first.number, len(queue), [line.first_within(15) is None for line in queue.lines]
+    (0, 3, [True, False])
+    """
+
+    __slots__ = ("_line_of", "_size", "lines")
+
+    def __init__(self) -> None:
+        self._line_of: dict[Shape, Line] = {}
+        self._size = 0
+        self.lines: list[Line] = []
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Task]:
+        entries = (entry for line in self.lines for block in line._blocks for entry in block)
+        return (entry[2] for entry in sorted(entries, key=lambda entry: entry[:2]))
+
+    def add(self, task: Task) -> None:
+        """Let a task wait."""
+        line = self._line_of.get(task.shape)
+        if line is None:
+            line = self._line_of[task.shape] = Line(task.shape)
+            self.lines.append(line)
+        line.add((task.priority, task.number, task))
+        self._size += 1
+
+    def remove(self, task: Task) -> None:
+        """Take a waiting task out."""
+        self._line_of[task.shape].remove((task.priority, task.number, task))
+        self._size -= 1
+
+    @property
+    def first(self) -> Task | None:
+        """First task in the policy's order."""
+        heads = [line.head for line in self.lines if line._blocks]
+        return min(heads)[2] if heads else None

@@ -1,0 +1,185 @@
+"""The live scheduler: jobs and completions go in, starts come out.
+
+The same object serves a real cluster and the simulator, which only feeds it events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from frostline.errors import InvalidValueError
+from frostline.placement.free_gpus import Shape, shape_of
+from frostline.policies.base import Policy, Start
+from frostline.policies.registry import make_policy
+from frostline.problem.cluster import Cluster
+from frostline.problem.job import Job
+from frostline.problem.order import natural_key
+from frostline.problem.refusal import Refusal, never_fits
+from frostline.problem.schedule import Segment
+from frostline.scheduler.state import State
+from frostline.units import instant_us, seconds
+
+__all__ = ["Decision", "Scheduler"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What to do now.
+
+    Parameters
+    ----------
+    starts : tuple of Segment
+        Jobs to start at once, with their GPUs and the expected end.
+    wake_s : float or None
+        Call :meth:`Scheduler.advance` by then, even if nothing happens before.
+    """
+
+    starts: tuple[Segment, ...]
+    wake_s: float | None
+
+
+class Scheduler:
+    """Schedules jobs on a cluster as they come.
+
+    Events of one instant may be reported in any order before :meth:`advance`; they are handled in the order finish,
+    arrive, virtual completion, decide, and equal ones by (release, id).
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The servers.
+    policy : Policy or str
+        A policy, or its name with parameters, such as ``"asrpt"`` or ``"sjf:discipline=strict"``.
+    expected : iterable of Job
+        Jobs that stand for the shapes to expect; policies with a budget need them to know how many GPUs are surely
+        busy while a job is blocked. Without them a job may be as wide as the cluster.
+
+    Examples
+    --------
+    >>> from frostline.problem import Fixed
+    >>> scheduler = Scheduler(Cluster.uniform(1, gpus=8), "fifo")
+    >>> scheduler.submit(Job(id="a", release_s=0, work=Fixed(duration_s=10), gpus=8))
+    >>> scheduler.submit(Job(id="b", release_s=5, work=Fixed(duration_s=10), gpus=8))
+    >>> scheduler.submit(Job(id="wide", release_s=5, work=Fixed(duration_s=10), gpus=9)).text
+    "job 'wide': gpus=9 but the whole cluster has 8"
+    >>> [(start.job, start.end_s) for start in scheduler.advance(0).starts]
+    [('a', 10.0)]
+    >>> scheduler.advance(5).starts
+    ()
+    >>> scheduler.finish("a")
+    >>> [(start.job, start.start_s) for start in scheduler.advance(10).starts]
+    [('b', 10.0)]
+    """
+
+    def __init__(self, cluster: Cluster, policy: Policy | str, expected: Iterable[Job] = ()) -> None:
+        self.cluster = cluster
+        self.policy = make_policy(policy) if isinstance(policy, str) else policy
+        shapes = {shape_of(job, cluster) for job in expected if never_fits(job, cluster) is None}
+        if not shapes and cluster.gpus:
+            shapes = {Shape(cluster.gpus, len(cluster.servers))}
+        self._state = State(cluster, self.policy, shapes)
+        self._coming: list[Job] = []
+        self._finished: list[str] = []
+        self._known: set[str] = set()
+        self._begun = False
+
+    def submit(self, job: Job) -> Refusal | None:
+        """Hand in a job; it arrives with the next :meth:`advance` at or after its release time.
+
+        Returns
+        -------
+        Refusal or None
+            Why the job can never run; None when it is accepted.
+
+        Raises
+        ------
+        InvalidValueError
+            The id was submitted before.
+        """
+        if job.id in self._known:
+            raise InvalidValueError(f"job {job.id!r}", "id", job.id, "was submitted before")
+        refusal = never_fits(job, self.cluster)
+        if refusal is None:
+            self._known.add(job.id)
+            self._coming.append(job)
+        return refusal
+
+    def finish(self, job: str) -> None:
+        """Report that a running job has completed; its GPUs are free from the next :meth:`advance` on.
+
+        Raises
+        ------
+        InvalidValueError
+            The job is not running.
+        """
+        if not self._state.is_running(job) or job in self._finished:
+            raise InvalidValueError("scheduler", "finish", job, "is not a running job")
+        self._finished.append(job)
+
+    def advance(self, now_s: float) -> Decision:
+        """Move the clock to ``now_s``, handle what was reported, and decide.
+
+        Raises
+        ------
+        InvalidValueError
+            ``now_s`` lies before the last call.
+        """
+        starts, wake_us = self.advance_us(instant_us(now_s))
+        return Decision(starts=tuple(starts), wake_s=None if wake_us is None else seconds(wake_us))
+
+    def decide(self) -> Decision:
+        """Decide again at the present instant; with nothing new there is nothing to start."""
+        starts, wake_us = self._decide()
+        return Decision(starts=tuple(starts), wake_s=None if wake_us is None else seconds(wake_us))
+
+    def advance_us(self, now_us: int) -> tuple[list[Segment], int | None]:
+        """:meth:`advance` in whole microseconds: starts, and when to wake."""
+        state = self._state
+        if self._begun and now_us < state.now_us:
+            raise InvalidValueError("scheduler", "now_us", now_us, f"lies before the present {state.now_us}")
+        self._begun = True
+        for job in self._finished:
+            state.finish(job)
+        self._finished.clear()
+        state.advance(now_us)
+        if self._coming:
+            self._arrive()
+        return self._decide()
+
+    def _arrive(self) -> None:
+        """Let the submitted jobs whose release time has come arrive, in order."""
+        coming = self._coming
+        if len(coming) > 1:
+            coming.sort(key=lambda job: (instant_us(job.release_s), natural_key(job.id)))
+        now_us, arrived = self._state.now_us, 0
+        for job in coming:
+            if instant_us(job.release_s) > now_us:
+                break
+            self._state.arrive(job)
+            arrived += 1
+        del coming[:arrived]
+
+    def _decide(self) -> tuple[list[Segment], int | None]:
+        """Ask the policy until it waits; each decision sees the last."""
+        state, decide = self._state, self.policy.decide
+        starts: list[Segment] = []
+        while True:
+            decision = decide(state)
+            if not isinstance(decision, Start):
+                return starts, self._wake_us(decision.until_us)
+            task = decision.task
+            offer = state.offer(task)
+            if offer is None:
+                rule = "was started by the policy but does not fit"
+                raise InvalidValueError(f"policy {self.policy.name!r}", "start", task.job.id, rule)
+            state.start(task, offer, decision.on_budget)
+            end_us = state.now_us + offer.duration_us
+            starts.append(Segment(task.job.id, state.now_us, end_us, offer.placement))
+
+    def _wake_us(self, until_us: int | None) -> int | None:
+        """Earliest of the policy's wish and the next release of a submitted job."""
+        if not self._coming:
+            return until_us
+        release_us = min(instant_us(job.release_s) for job in self._coming)
+        return release_us if until_us is None else min(until_us, release_us)

@@ -1,0 +1,165 @@
+"""State of the live scheduler; policies see it through the read-only :class:`~frostline.policies.base.View`."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterable
+from operator import attrgetter
+
+from frostline.placement.free_gpus import FreeGpus, Shape, shape_of
+from frostline.placement.offer import place_job
+from frostline.placement.saturation import saturation
+from frostline.policies.base import Offer, Policy
+from frostline.policies.reservation import Reservation, reserve
+from frostline.policies.task import Running, Task
+from frostline.policies.waiting import WaitingQueue
+from frostline.problem.cluster import Cluster
+from frostline.problem.job import Fixed, Job
+from frostline.problem.placement import Placement
+from frostline.relaxation.srpt import VirtualMachine
+from frostline.timing.duration import fastest_us
+from frostline.units import instant_us
+
+__all__ = ["State"]
+
+_END = attrgetter("end_us")
+
+
+class State:
+    """Who waits, who runs where, and the virtual machine. Every change goes through a method that keeps it whole.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The servers.
+    policy : Policy
+        Gives the waiting order, and says whether the virtual machine is used.
+    shapes : iterable of Shape
+        Shapes of the jobs that are expected; they set the saturation B.
+    """
+
+    __slots__ = (
+        "_due",
+        "_machine",
+        "_numbered",
+        "_reservation",
+        "_run_of",
+        "_tasks",
+        "budget_gpus",
+        "cluster",
+        "free",
+        "longest_us",
+        "now_us",
+        "policy",
+        "running",
+        "saturation",
+        "waiting",
+    )
+
+    def __init__(self, cluster: Cluster, policy: Policy, shapes: Iterable[Shape]) -> None:
+        self.cluster, self.policy = cluster, policy
+        self.now_us = 0
+        self.free = FreeGpus(cluster.capacities)
+        self.waiting = WaitingQueue()
+        self.running: list[Running] = []  # sorted by expected end
+        self.saturation = saturation(shapes, cluster)
+        self.budget_gpus = 0
+        self.longest_us = 0
+        self._numbered = 0
+        self._machine = VirtualMachine(cluster.gpus) if policy.uses_virtual_machine else None
+        self._tasks: dict[int, Task] = {}  # waiting tasks known to the virtual machine, by number
+        self._due: deque[Task] = deque()
+        self._run_of: dict[str, Running] = {}
+        self._reservation: Reservation | None = None
+
+    # -- what a policy may ask ---------------------------------------------------------------------------------
+
+    @property
+    def due(self) -> Task | None:
+        """First waiting task in virtual order whose virtual completion has passed."""
+        due = self._due
+        while due and due[0].number not in self._tasks:
+            due.popleft()
+        return due[0] if due else None
+
+    @property
+    def next_due_us(self) -> int | None:
+        """Next virtual completion if nothing arrives."""
+        return None if self._machine is None else self._machine.next_completion_us
+
+    def offer(self, task: Task) -> Offer | None:
+        """GPUs on offer for a task now; None when it does not fit."""
+        if task.steady:
+            loads = self.free.best_fit(task.shape)
+            return None if loads is None else Offer(Placement.of_loads(loads), task.duration_us)
+        placed = place_job(task.job, self.cluster, self.free, task.shape)
+        return None if placed is None else Offer(*placed)
+
+    def reservation(self, task: Task) -> Reservation:
+        """Earliest start of a blocked task if nothing new starts; kept until a start or a finish."""
+        kept = self._reservation
+        if kept is None or kept.shape != task.shape or self.running[0].end_us <= self.now_us:
+            kept = self._reservation = reserve(task.shape, self.now_us, self.free, self.running)
+        return kept
+
+    # -- changes -----------------------------------------------------------------------------------------------
+
+    def arrive(self, job: Job) -> Task:
+        """A job arrives: it waits, and its work goes to the virtual machine."""
+        fixed = isinstance(job.work, Fixed)
+        task = Task(
+            job=job,
+            number=self._numbered,
+            release_us=instant_us(job.release_s),
+            shape=shape_of(job, self.cluster),
+            duration_us=fastest_us(job, self.cluster),
+            steady=fixed,
+        )
+        self._numbered += 1
+        task.priority = self.policy.priority(task)
+        self.waiting.add(task)
+        self.longest_us = max(self.longest_us, task.duration_us)
+        if self._machine is not None:
+            self._tasks[task.number] = task
+            self._machine.arrive(self.now_us, task.number, task.work)
+        return task
+
+    def advance(self, now_us: int) -> None:
+        """Move the clock; virtual completions on the way become due."""
+        self.now_us = now_us
+        if self._machine is None:
+            return
+        for at, number in self._machine.advance(now_us):
+            task = self._tasks.get(number)
+            if task is not None:
+                task.due_us = -(at // -self.cluster.gpus)
+                self._due.append(task)
+
+    def start(self, task: Task, offer: Offer, on_budget: bool) -> None:
+        """A waiting task takes the GPUs of an offer."""
+        self.waiting.remove(task)
+        self._tasks.pop(task.number, None)
+        loads = offer.placement.loads
+        self.free.take(loads)
+        run = Running(self.now_us + offer.duration_us, task, loads, task.shape.gpus, on_budget)
+        insort(self.running, run, key=_END)
+        self._run_of[task.job.id] = run
+        self.budget_gpus += run.gpus * on_budget
+        self._reservation = None
+
+    def finish(self, job: str) -> Running:
+        """A running job gives its GPUs back."""
+        run = self._run_of.pop(job)
+        i = bisect_left(self.running, run.end_us, key=_END)
+        while self.running[i] is not run:
+            i += 1
+        del self.running[i]
+        self.free.give(run.loads)
+        self.budget_gpus -= run.gpus * run.on_budget
+        self._reservation = None
+        return run
+
+    def is_running(self, job: str) -> bool:
+        """Whether a job holds GPUs."""
+        return job in self._run_of

@@ -1,0 +1,110 @@
+"""What a schedule achieves, over all jobs that ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from frostline.problem.instance import Instance
+from frostline.problem.schedule import Schedule
+from frostline.units import US_PER_S, instant_us
+
+__all__ = ["Metrics", "measure"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """Figures of a schedule. Flow time is completion − release; with no finished job the figures are None.
+
+    Parameters
+    ----------
+    submitted, jobs, refused, unfinished : int
+        Jobs of the instance = finished jobs + refused jobs + unfinished jobs.
+    mean_flow_s, median_flow_s, p99_flow_s, max_flow_s, mean_wait_s : float or None
+        Flow and waiting times over the finished jobs.
+    total_completion_s : float
+        Sum of completion times.
+    makespan_s : float or None
+        Last completion − first release of a job that ran.
+    utilisation : float or None
+        GPU-time held over GPUs × makespan.
+    gpu_hours : float
+        GPU-hours held.
+    evictions : int
+        How often a job lost its GPUs before it was complete.
+    """
+
+    submitted: int
+    jobs: int
+    refused: int
+    unfinished: int
+    mean_flow_s: float | None
+    median_flow_s: float | None
+    p99_flow_s: float | None
+    max_flow_s: float | None
+    mean_wait_s: float | None
+    total_completion_s: float
+    makespan_s: float | None
+    utilisation: float | None
+    gpu_hours: float
+    evictions: int
+
+    def as_dict(self) -> dict[str, float | int | None]:
+        """All figures by name."""
+        return asdict(self)
+
+
+def measure(instance: Instance, schedule: Schedule) -> Metrics:
+    """Metrics of a schedule of an instance.
+
+    Notes
+    -----
+    Means are exact sums of microseconds divided once; quantiles are of nearest rank.
+
+    Examples
+    --------
+    A job of 8 GPUs from 0 to 10 s and one of 4 from 5 to 20 s on 16 GPUs.
+
+    >>> from frostline.problem import Cluster, Fixed, Job, Placement, Segment
+    >>> jobs = [Job(id="1", release_s=0, work=Fixed(duration_s=10), gpus=8),
+    ...         Job(id="2", release_s=0, work=Fixed(duration_s=15), gpus=4)]
+    >>> instance = Instance(cluster=Cluster.uniform(2), jobs=jobs)
+    >>> schedule = Schedule(segments=[Segment("1", 0, 10_000_000, Placement([(0, (8,))])),
+    ...                               Segment("2", 5_000_000, 20_000_000, Placement([(1, (4,))]))])
+    >>> metrics = measure(instance, schedule)
+    >>> metrics.mean_flow_s, metrics.mean_wait_s, metrics.utilisation
+    (15.0, 2.5, 0.4375)
+    """
+    start_us, completion_us = schedule.start_us, schedule.completion_us
+    release_us = {job.id: instant_us(job.release_s) for job in instance.jobs if job.id in completion_us}
+    flows = sorted(completion_us[job] - release for job, release in release_us.items())
+    waits = sum(start_us[job] - release for job, release in release_us.items())
+    makespan_us = max(completion_us.values()) - min(release_us.values()) if flows else None
+    capacity = instance.cluster.gpus * makespan_us if makespan_us else None
+    return Metrics(
+        submitted=len(instance.jobs),
+        jobs=len(flows),
+        refused=len(schedule.refused),
+        unfinished=len(instance.jobs) - len(flows) - len(schedule.refused),
+        mean_flow_s=sum(flows) / len(flows) / US_PER_S if flows else None,
+        median_flow_s=_quantile_s(flows, 50),
+        p99_flow_s=_quantile_s(flows, 99),
+        max_flow_s=_quantile_s(flows, 100),
+        mean_wait_s=waits / len(flows) / US_PER_S if flows else None,
+        total_completion_s=sum(completion_us.values()) / US_PER_S,
+        makespan_s=None if makespan_us is None else makespan_us / US_PER_S,
+        utilisation=schedule.gpu_us / capacity if capacity else None,
+        gpu_hours=schedule.gpu_us / US_PER_S / 3600,
+        evictions=schedule.evictions,
+    )
+
+
+def _quantile_s(ordered_us: Sequence[int], percent: int) -> float | None:
+    """Quantile of nearest rank; the median of an even number is the mean of the middle two."""
+    if not ordered_us:
+        return None
+    count = len(ordered_us)
+    rank = -(count * percent // -100)
+    if percent == 50 and count % 2 == 0:
+        return (ordered_us[rank - 1] + ordered_us[rank]) / 2 / US_PER_S
+    return ordered_us[rank - 1] / US_PER_S

@@ -1,0 +1,160 @@
+"""The per-job inequalities of A-SRPT, exactly as printed, over pools and over servers.
+
+Jobs last whole seconds and G divides 10⁶, so that virtual completions are whole microseconds and no rounding hides
+in the inequalities.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from frostline.placement.free_gpus import shape_of
+from frostline.placement.saturation import saturation
+from frostline.policies import AsrptBudget, AsrptGuard, AsrptStrict, Policy
+from frostline.policies.disciplines import DISCIPLINES
+from frostline.policies.guarantee import check_guarantee
+from frostline.policies.orders import ORDERS
+from frostline.problem import Fixed, Instance, Job, Profiled, Schedule, Segment
+from frostline.relaxation import virtual_completions
+from frostline.simulation import run
+from frostline.testing import instances
+from frostline.timing.duration import fastest_us
+from frostline.units import instant_us
+
+LOCALITIES = ("any", "server", "fewest")
+
+
+def whole(job: Job) -> Job:
+    work = Fixed(duration_s=math.ceil(job.work.duration_s)) if isinstance(job.work, Fixed) else job.work
+    return job.replace(release_s=math.floor(job.release_s), work=work)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Instance:
+    pool = draw(st.booleans())
+    instance = draw(
+        instances(pool=pool, max_jobs=9, max_gpus=8 if pool else 4, localities=LOCALITIES, works=("fixed", "profiled"))
+    )
+    assume(instance.jobs and 10**6 % instance.cluster.gpus == 0)
+    return instance.replace(jobs=tuple(whole(job) for job in instance.jobs))
+
+
+class Facts:
+    """Everything the inequalities speak of, in microseconds from the first release, as exact numbers."""
+
+    def __init__(self, instance: Instance, schedule: Schedule) -> None:
+        self.G = instance.cluster.gpus
+        self.B = saturation({shape_of(job, instance.cluster) for job in instance.jobs}, instance.cluster)
+        origin = instant_us(instance.jobs[0].release_s)
+        self.release = [instant_us(job.release_s) - origin for job in instance.jobs]
+        self.p = [fastest_us(job, instance.cluster) for job in instance.jobs]
+        g = [job.gpus for job in instance.jobs]
+        self.w = [Fraction(gj * pj, self.G) for gj, pj in zip(g, self.p, strict=True)]
+        sizes = [(r, gj * pj) for r, gj, pj in zip(self.release, g, self.p, strict=True)]
+        self.CV = [Fraction(at, self.G) for at in virtual_completions(sizes, self.G)]
+        starts, ends = schedule.start_us, schedule.completion_us
+        self.s = [starts[job.id] - origin for job in instance.jobs]
+        self.C = [ends[job.id] - origin for job in instance.jobs]
+        self.rho = max(Fraction(c - s, p) for c, s, p in zip(self.C, self.s, self.p, strict=True))
+        profiled = any(isinstance(job.work, Profiled) for job in instance.jobs)
+        # Profiled durations need not divide, so their virtual completions are due up to a microsecond later.
+        self.tick = 1 if profiled else 0
+
+    def longest(self, values: list, time: int):  # type: ignore[no-untyped-def, type-arg]
+        return max(value for value, release in zip(values, self.release, strict=True) if release <= time)
+
+
+@given(problems())
+def test_strict_list(instance: Instance) -> None:
+    """[T1](a): C ≤ (1 + θ) C^V − θ w + ρ p with θ = ρG/B."""
+    facts = Facts(instance, run(instance, AsrptStrict()))
+    theta = facts.rho * facts.G / facts.B
+    for CV, w, p, C in zip(facts.CV, facts.w, facts.p, facts.C, strict=True):
+        assert (1 + theta) * (CV + facts.tick) - theta * w + facts.rho * p >= C
+
+
+@given(problems(), st.sampled_from(sorted(ORDERS)), st.fractions(0, 1))
+def test_budget_and_backfill(instance: Instance, order: str, share: Fraction) -> None:
+    """[T2]: the same with θ = ρG/(B − E), for every E < B and any priority among the candidates."""
+    policy = AsrptBudget(share=float(share), order=order)
+    facts = Facts(instance, run(instance, policy))
+    E = policy.budget(facts.B)
+    assert 0 <= E < facts.B
+    theta = facts.rho * facts.G / (facts.B - E)
+    for CV, w, p, C in zip(facts.CV, facts.w, facts.p, facts.C, strict=True):
+        assert (1 + theta) * (CV + facts.tick) - theta * w + facts.rho * p >= C
+
+
+@given(
+    problems(), st.sampled_from(sorted(ORDERS)), st.sampled_from(sorted(DISCIPLINES)), st.sampled_from([0, 0.25, 1, 4])
+)
+def test_guard(instance: Instance, order: str, discipline: str, patience: float) -> None:
+    """[T3]: s ≤ C^V + Γ + (θ−1)⁺ (C^V + Γ − U) + θ (p_max + w_max − w), whatever runs outside strict periods."""
+    policy = AsrptGuard(order=order, discipline=discipline, patience=patience)
+    facts = Facts(instance, run(instance, policy))
+    theta = facts.rho * facts.G / facts.B
+    for j, (CV, w, s) in enumerate(zip(facts.CV, facts.w, facts.s, strict=True)):
+        gamma = policy.patience_us(facts.longest(facts.p, s))
+        latest = math.ceil(CV) + gamma
+        if s <= latest:
+            continue
+        U = strict_since(facts, policy, j)
+        p_max, w_max = facts.longest(facts.p, s), facts.longest(facts.w, s)
+        residue = theta * (p_max + facts.tick + w_max - w)
+        assert s <= latest + max(theta - 1, Fraction(0)) * (latest - U) + residue
+
+
+def strict_since(facts: Facts, policy: AsrptGuard, j: int) -> Fraction:
+    """Start of the period up to the start of j in which, at every instant, some unstarted due job has waited Γ."""
+    due = [math.ceil(CV) for CV in facts.CV]
+
+    def is_strict(time: Fraction) -> bool:
+        gamma = policy.patience_us(facts.longest(facts.p, time))
+        return any(E + gamma <= time < s for E, s in zip(due, facts.s, strict=True))
+
+    gammas = {policy.patience_us(facts.longest(facts.p, release)) for release in facts.release}
+    marks = {*facts.release, *facts.s, *(E + gamma for E in due for gamma in gammas)}
+    marks = sorted(mark for mark in marks if mark <= facts.s[j])
+    begin = Fraction(facts.s[j])
+    for left, right in reversed(list(pairwise(marks))):
+        if not is_strict(Fraction(left + right, 2)):
+            break
+        begin = Fraction(left)
+    return begin
+
+
+POLICIES = st.one_of(
+    st.just(AsrptStrict()),
+    st.builds(AsrptBudget, share=st.floats(0, 1), order=st.sampled_from(sorted(ORDERS))),
+    st.builds(
+        AsrptGuard,
+        order=st.sampled_from(sorted(ORDERS)),
+        discipline=st.sampled_from(sorted(DISCIPLINES)),
+        patience=st.sampled_from([0.0, 0.25, 1.0, 4.0]),
+    ),
+)
+
+
+@given(instances(max_jobs=9, localities=LOCALITIES, works=("fixed", "profiled", "training")), POLICIES)
+def test_report_holds_on_any_times_and_any_work(instance: Instance, policy: Policy) -> None:
+    report = check_guarantee(policy, instance, run(instance, policy))
+    assert report is not None
+    assert report.holds
+    assert (report.worst_slack_s is None) == (not instance.jobs)
+
+
+@given(problems(), POLICIES)
+def test_report_sees_a_job_that_is_held_back(instance: Instance, policy: Policy) -> None:
+    schedule = run(instance, policy)
+    last = schedule.segments[-1]
+    late = 10**12
+    held = Segment(last.job, last.start_us + late, last.end_us + late, last.placement)
+    report = check_guarantee(policy, instance, Schedule.of([*schedule.segments[:-1], held]))
+    assert report is not None
+    assert not report.holds
+    assert report.worst_job == last.job

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from frostline.placement.free_gpus import shape_of
 from frostline.placement.saturation import saturation
-from frostline.policies import AsrptBudget, AsrptGuard, AsrptStrict, Policy
+from frostline.policies import Asrpt, AsrptBudget, AsrptGuard, AsrptStrict, Policy
 from frostline.policies.disciplines import DISCIPLINES
 from frostline.policies.guarantee import check_guarantee
 from frostline.policies.orders import ORDERS
@@ -90,12 +90,21 @@ def test_budget_and_backfill(instance: Instance, order: str, share: Fraction) ->
         assert (1 + theta) * (CV + facts.tick) - theta * w + facts.rho * p >= C
 
 
-@given(
-    problems(), st.sampled_from(sorted(ORDERS)), st.sampled_from(sorted(DISCIPLINES)), st.sampled_from([0, 0.25, 1, 4])
+PATIENCE = st.sampled_from([0.0, 0.25, 1.0, 4.0])
+GUARDED = st.one_of(
+    st.builds(
+        AsrptGuard,
+        order=st.sampled_from(sorted(ORDERS)),
+        discipline=st.sampled_from(sorted(DISCIPLINES)),
+        patience=PATIENCE,
+    ),
+    st.builds(Asrpt, patience=PATIENCE, headroom=st.floats(0, 1), small=st.floats(0.01, 10)),
 )
-def test_guard(instance: Instance, order: str, discipline: str, patience: float) -> None:
+
+
+@given(problems(), GUARDED)
+def test_guard(instance: Instance, policy: Asrpt | AsrptGuard) -> None:
     """[T3]: s ≤ C^V + Γ + (θ−1)⁺ (C^V + Γ − U) + θ (p_max + w_max − w), whatever runs outside strict periods."""
-    policy = AsrptGuard(order=order, discipline=discipline, patience=patience)
     facts = Facts(instance, run(instance, policy))
     theta = facts.rho * facts.G / facts.B
     for j, (CV, w, s) in enumerate(zip(facts.CV, facts.w, facts.s, strict=True)):
@@ -109,7 +118,7 @@ def test_guard(instance: Instance, order: str, discipline: str, patience: float)
         assert s <= latest + max(theta - 1, Fraction(0)) * (latest - U) + residue
 
 
-def strict_since(facts: Facts, policy: AsrptGuard, j: int) -> Fraction:
+def strict_since(facts: Facts, policy: Asrpt | AsrptGuard, j: int) -> Fraction:
     """Start of the period up to the start of j in which, at every instant, some unstarted due job has waited Γ."""
     due = [math.ceil(CV) for CV in facts.CV]
 
@@ -131,12 +140,7 @@ def strict_since(facts: Facts, policy: AsrptGuard, j: int) -> Fraction:
 POLICIES = st.one_of(
     st.just(AsrptStrict()),
     st.builds(AsrptBudget, share=st.floats(0, 1), order=st.sampled_from(sorted(ORDERS))),
-    st.builds(
-        AsrptGuard,
-        order=st.sampled_from(sorted(ORDERS)),
-        discipline=st.sampled_from(sorted(DISCIPLINES)),
-        patience=st.sampled_from([0.0, 0.25, 1.0, 4.0]),
-    ),
+    GUARDED,
 )
 
 

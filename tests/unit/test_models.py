@@ -12,7 +12,7 @@ import pytest
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.problem.convolutions import resnet
 from frostline.problem.families import bert, gpt, llama
-from frostline.problem.library import load_network, network_names
+from frostline.problem.library import network_names, shipped_network
 from frostline.problem.network import Network, network_to_dict
 
 # Parameters, forward GFLOP and saved MB per sample as published with the tables, with their printed digits.
@@ -47,7 +47,7 @@ GENERATED = {
 
 @pytest.fixture(params=sorted(PRINTED))
 def network(request: pytest.FixtureRequest) -> Network:
-    return load_network(request.param)
+    return shipped_network(request.param)
 
 
 def rounded(value: float, printed: str) -> str:
@@ -109,20 +109,20 @@ def test_shipped_files_are_what_the_writer_writes(network: Network) -> None:
 
 def test_unknown_names_suggest_a_near_one() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown network 'resnet5'; did you mean 'resnet50'"):
-        load_network("resnet5")
+        shipped_network("resnet5")
     with pytest.raises(UnknownNameError):
-        load_network("../models/gpt2")
+        shipped_network("../models/gpt2")
 
 
 def test_dlrm_meets_in_the_interaction() -> None:
-    dlrm = load_network("dlrm_kaggle")
+    dlrm = shipped_network("dlrm_kaggle")
     into = [edge.source for edge in dlrm.edges if edge.target == "interaction"]
     assert into == ["bot", *(f"emb.{i}" for i in range(26))]
     assert dlrm.layers[dlrm.positions["interaction"]].forward_flops == 23_328
 
 
 def test_every_decoder_block_of_t5_reads_the_encoder() -> None:
-    t5 = load_network("t5_large")
+    t5 = shipped_network("t5_large")
     read = {edge.target: edge.elements for edge in t5.edges if edge.source == "encoder.final_layer_norm"}
     assert read == {f"decoder.block.{i}": 512 * 1024 for i in range(24)}
     cut = t5.positions["decoder.block.0"]
@@ -131,7 +131,7 @@ def test_every_decoder_block_of_t5_reads_the_encoder() -> None:
 
 
 def test_tied_embeddings_count_once() -> None:
-    gpt2 = load_network("gpt2")
+    gpt2 = shipped_network("gpt2")
     assert sum(layer.params for layer in gpt2.layers) - gpt2.params == 38_597_376
     assert gpt2.shared_params[0].layers == ("lm_head", "transformer.wte")
 
@@ -141,7 +141,7 @@ def test_tied_embeddings_count_once() -> None:
 
 @pytest.mark.parametrize("name", sorted(GENERATED))
 def test_closed_forms_equal_the_measured_tables(name: str) -> None:
-    made, shipped = GENERATED[name](), load_network(name)
+    made, shipped = GENERATED[name](), shipped_network(name)
     assert made.layers == shipped.layers
     assert made.edges == shipped.edges
     assert made.shared_params == shipped.shared_params

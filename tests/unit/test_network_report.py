@@ -8,7 +8,7 @@ import json
 import pytest
 from rich.console import Console, RenderableType
 
-from frostline.problem.library import load_network, network_names
+from frostline.problem.library import network_names, shipped_network
 from frostline.problem.network import Edge, Layer, Network
 from frostline.report.network import network_report, network_summary, network_table
 
@@ -52,20 +52,20 @@ def test_numbers_are_short_and_right() -> None:
 
 @pytest.mark.parametrize("name", network_names())
 def test_tables_fit_eighty_columns_whole(name: str) -> None:
-    shown = text(network_table(load_network(name)), 80)
+    shown = text(network_table(shipped_network(name)), 80)
     assert "…" not in shown
-    assert f"{load_network(name).params:,}" in shown
+    assert f"{shipped_network(name).params:,}" in shown
     assert shown.isascii()
 
 
 def test_the_report_names_what_is_counted_once() -> None:
-    shown = text(network_report(load_network("gpt2")), 200)
+    shown = text(network_report(shipped_network("gpt2")), 200)
     assert "in common: 38,597,376 parameters of lm_head, transformer.wte, counted once" in shown
     assert "tool: torch 2.13.0+cpu" in shown
 
 
 def test_the_summary_is_plain_json_with_stable_keys() -> None:
-    summary = network_summary(load_network("gpt2"))
+    summary = network_summary(shipped_network("gpt2"))
     assert json.loads(json.dumps(summary)) == summary
     assert list(summary) == [
         "name",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from frostline.errors import InvalidValueError, UnknownNameError
-from frostline.problem.library import load_network
+from frostline.problem.library import shipped_network
 from frostline.problem.network import Edge, Layer, Network
 from frostline.problem.plan import BYTES_PER_ELEMENT, TrainingPlan, balanced_ranges, balanced_replicas
 
@@ -122,7 +122,7 @@ def test_impossible_counts_are_refused(gpus: int, stages: int) -> None:
 
 
 def test_shipped_networks_split_evenly() -> None:
-    balanced = TrainingPlan.balanced(load_network("llama_7b"), 16)
+    balanced = TrainingPlan.balanced(shipped_network("llama_7b"), 16)
     assert len(balanced.stages) == 2  # 108 GB of state on GPUs of 80 GiB
     work = [sum(balanced.network.layers[i].forward_flops for i in stage) for stage in balanced.stages]
     assert max(work) / sum(work) < 0.51

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Which server holds which replica: placement methods, and free GPUs."""

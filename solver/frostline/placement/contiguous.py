@@ -25,8 +25,8 @@ def contiguous(request: Request) -> Matrix:
     Replicas stand in the order of their stages; each server gets a block of consecutive ones. Dynamic programming over
     the number of replicas placed and, for every kind of server (class and room), the number of servers used: that is
     exact over all orders of the servers. Where it has too many states, a few orders are tried, each solved exactly.
-    Contiguous placements are not always optimal, but usually close (always, for unit replicas and
-    equal traffic under network contention).
+    Contiguous placements are usually close to optimal, and always optimal for a path of single replicas with equal
+    traffic under network contention; with unequal traffic they need not be.
 
     Parameters
     ----------
@@ -157,8 +157,6 @@ def _over_kinds(blocks: _Blocks, kinds: _Kinds) -> list[tuple[int, int, int]]:
         level = servers == used
         for k, step in enumerate(steps):
             states = np.flatnonzero(level & (digits[k] < len(kinds.rows[k])))
-            if not len(states):
-                continue
             value, length = step.after(best[states])
             after = states + kinds.strides[k]
             better = value < best[after, : need + 1]

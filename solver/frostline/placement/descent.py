@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -38,82 +40,97 @@ class Descent:
     def __init__(self, request: Request) -> None:
         self._request = request
         stages = len(request.counts)
-        unit = np.vstack([np.eye(stages, dtype=np.int64), np.zeros((1, stages), np.int64)])
-        leaves, enters = (index.ravel() for index in np.indices((stages + 1, stages + 1)))
-        moves = leaves != enters
-        self._enters = enters[moves]
-        self._change = unit[enters[moves]] - unit[leaves[moves]]
-        self._growth = self._change.sum(axis=1)
+        self._nothing = stages
+        self._unit = np.vstack([np.eye(stages, dtype=np.int64), np.zeros((1, stages), np.int64)])
 
     def run(self, matrix: Matrix) -> Matrix:
         """Matrix from which no step improves; the argument is left as it is."""
-        request = self._request
-        matrix = matrix.copy()
-        times, loads = request.rows_ns(matrix), matrix.sum(axis=1)
-        while any(self._step(matrix, times, loads, row) for row in np.flatnonzero(times == times.max()).tolist()):
-            if request.late:
-                break
-        return matrix
+        state = _State(self._request, matrix)
+        while any(self._step(state, row) for row in state.slowest()):
+            pass
+        return state.matrix
 
-    def _step(self, matrix: Matrix, times: Matrix, loads: Matrix, row: int) -> bool:
+    def _step(self, state: _State, row: int) -> bool:
         """Best step between a slowest row and any other, done in place; False if none improves."""
-        slowest = times[row]
-        moves, here = self._moves_of(matrix[row], loads[row], row, slowest)
-        others = self._partners(loads, row)
-        if not len(moves) or not len(others):
+        slowest = state.times[row]
+        others = state.partners(row)
+        moves, here = self._moves_of(state, row)
+        if not len(here) or not len(others) or self._request.late:
             return False
-        there = self._times_there(matrix, loads, others, moves)
+        there = self._times_there(state, others, moves)
         high, low = np.maximum(here, there), np.minimum(here, there)
-        improves = (high < slowest) | ((high == slowest) & (low < times[others][:, None]))
+        improves = (high < slowest) | ((high == slowest) & (low < state.times[others][:, None]))
         if not improves.any():
             return False
         high = np.where(improves, high, _NEVER)
         low = np.where(high == high.min(), low, _NEVER)
-        best_other, best_move = divmod(int(low.argmin()), len(moves))
-        other, change = others[best_other], self._change[moves[best_move]]
-        matrix[row] += change
-        matrix[other] -= change
-        loads[row], loads[other] = loads[row] + change.sum(), loads[other] - change.sum()
-        times[row], times[other] = here[best_move], there[best_other, best_move]
+        best_other, best_move = divmod(int(low.argmin()), len(here))
+        change, other = moves.change[best_move], int(others[best_other])
+        state.apply(row, change, here[best_move])
+        state.apply(other, -change, there[best_other, best_move])
         return True
 
-    def _moves_of(
-        self, column: Matrix, load: np.int64, row: int, slowest: np.int64
-    ) -> tuple[npt.NDArray[np.int64], Matrix]:
+    def _moves_of(self, state: _State, row: int) -> tuple[_Moves, Matrix]:
         """Moves that the row can make without becoming slower, and its time after each."""
-        request = self._request
-        after = column + self._change
-        moves = np.flatnonzero((after >= 0).all(axis=1) & (load + self._growth <= request.room[row]))
-        times = request.columns_ns(after[moves], np.full(len(moves), request.classes[row]))
-        kept = times <= slowest
-        return moves[kept], times[kept]
+        request, column = self._request, state.matrix[row]
+        leaves = np.append(np.flatnonzero(column), self._nothing)
+        enters = np.arange(self._nothing + 1)
+        leaves, enters = np.repeat(leaves, len(enters)), np.tile(enters, len(leaves))
+        growth = (enters != self._nothing).astype(np.int64) - (leaves != self._nothing)
+        able = (leaves != enters) & (state.loads[row] + growth <= request.room[row])
+        leaves, enters, growth = leaves[able], enters[able], growth[able]
+        change = self._unit[enters] - self._unit[leaves]
+        times = request.columns_ns(column + change, np.full(len(change), request.classes[row]))
+        kept = times <= state.times[row]
+        return _Moves(enters[kept], change[kept], growth[kept]), times[kept]
 
-    def _partners(self, loads: Matrix, row: int) -> npt.NDArray[np.int64]:
-        """All other rows, but only one of empty rows that are alike."""
-        request = self._request
-        if loads.all():
-            return np.delete(np.arange(len(loads)), row)
-        seen = set()
-        partners = []
-        for other, load in enumerate(loads.tolist()):
-            alike = (int(request.classes[other]), int(request.room[other]))
-            if other != row and (load or alike not in seen):
-                partners.append(other)
-                if not load:
-                    seen.add(alike)
-        return np.array(partners, np.int64)
-
-    def _times_there(
-        self, matrix: Matrix, loads: Matrix, others: npt.NDArray[np.int64], moves: npt.NDArray[np.int64]
-    ) -> Matrix:
+    def _times_there(self, state: _State, others: npt.NDArray[np.int64], moves: _Moves) -> Matrix:
         """Time of every other row after every move, shape (others, moves); out of reach where it cannot take part."""
         request = self._request
-        enters = self._enters[moves]
-        padded = np.hstack([matrix[others], np.ones((len(others), 1), np.int64)])
-        fits = (loads[others] - request.room[others])[:, None] <= self._growth[moves]
-        able = fits & (padded[:, enters] > 0)
+        columns = state.matrix[others]
+        padded = np.hstack([columns, np.ones((len(others), 1), np.int64)])
+        fits = (state.loads[others] - request.room[others])[:, None] <= moves.growth
+        able = fits & (padded[:, moves.enters] > 0)
         which, move = np.nonzero(able)
         times = np.full(able.shape, _NEVER)
-        after = matrix[others[which]] - self._change[moves[move]]
-        times[which, move] = request.columns_ns(after, request.classes[others[which]])
+        times[which, move] = request.columns_ns(columns[which] - moves.change[move], request.classes[others[which]])
         return times
+
+
+class _Moves(NamedTuple):
+    """Moves of one row: the stage that enters (one past the last for none), change of its column and of its load."""
+
+    enters: npt.NDArray[np.int64]
+    change: Matrix
+    growth: npt.NDArray[np.int64]
+
+
+class _State:
+    """A matrix with the time and load of each row. Rows that are alike in all respects are looked at once."""
+
+    def __init__(self, request: Request, matrix: Matrix) -> None:
+        self.matrix = matrix.copy()
+        self.times = request.rows_ns(matrix)
+        self.loads = matrix.sum(axis=1)
+        self._kinds = list(zip(request.classes.tolist(), request.room.tolist(), strict=True))
+        self._keys = [(*kind, column.tobytes()) for kind, column in zip(self._kinds, self.matrix, strict=True)]
+
+    def apply(self, row: int, change: Matrix, time_ns: np.int64) -> None:
+        """Change a column whose time is known."""
+        self.matrix[row] += change
+        self.loads[row] += change.sum()
+        self.times[row] = time_ns
+        self._keys[row] = (*self._kinds[row], self.matrix[row].tobytes())
+
+    def slowest(self) -> list[int]:
+        """Slowest rows, of rows that are alike the first."""
+        rows = np.flatnonzero(self.times == self.times.max()).tolist()
+        return list({self._keys[row]: row for row in reversed(rows)}.values())[::-1]
+
+    def partners(self, row: int) -> npt.NDArray[np.int64]:
+        """All other rows, of rows that are alike the first."""
+        first: dict[tuple[int, int, bytes], int] = {}
+        for other, key in enumerate(self._keys):
+            if other != row:
+                first.setdefault(key, other)
+        return np.fromiter(first.values(), np.int64, len(first))

@@ -56,11 +56,11 @@ class FreeGpus:
     (((0, 3),), ((1, 4),), ((0, 2), (1, 8)), None)
     """
 
-    __slots__ = ("_levels", "_servers_at", "by_server", "total")
+    __slots__ = ("_levels", "_servers_at", "by_server", "capacity", "total")
 
     def __init__(self, capacities: Sequence[int]) -> None:
         self.by_server = list(capacities)
-        self.total = sum(capacities)
+        self.total = self.capacity = sum(capacities)
         self._servers_at = [0] * (max(capacities, default=0) + 1)  # bit m of entry f: server m has f GPUs free
         for server, count in enumerate(capacities):
             self._servers_at[count] |= 1 << server
@@ -73,7 +73,7 @@ class FreeGpus:
         """Independent copy."""
         twin = FreeGpus.__new__(FreeGpus)
         twin.by_server = self.by_server.copy()
-        twin.total = self.total
+        twin.total, twin.capacity = self.total, self.capacity
         twin._servers_at = self._servers_at.copy()
         twin._levels = self._levels
         return twin

@@ -127,25 +127,23 @@ def merged(request: Request, matrix: Matrix) -> Matrix:
     limit = int(request.rows_ns(matrix).max())
     if request.timing.overlap:
         limit = max(limit, request.timing.base_ns)
-    while True:
-        loads = matrix.sum(axis=1)
-        used = np.flatnonzero(loads)
-        pair = next(
-            (
-                (row, other)
-                for row in used[np.argsort(loads[used], kind="stable")].tolist()
-                for other in used.tolist()
-                if other != row
-                and loads[row] + loads[other] <= request.room[other]
-                and _time(request, matrix[row] + matrix[other], other) <= limit
-            ),
-            None,
-        )
-        if pair is None:
-            return matrix
-        matrix[pair[1]] += matrix[pair[0]]
-        matrix[pair[0]] = 0
+    loads = matrix.sum(axis=1)
+    moved = True
+    while moved:
+        moved = False
+        for row in np.argsort(loads, kind="stable").tolist():
+            other = _merge_with(request, matrix, loads, row, limit) if loads[row] else -1
+            if other >= 0:
+                matrix[other] += matrix[row]
+                loads[other] += loads[row]
+                matrix[row], loads[row], moved = 0, 0, True
+    return matrix
 
 
-def _time(request: Request, column: Matrix, row: int) -> int:
-    return request.timing.column_ns(column.tolist(), request.rows[row])
+def _merge_with(request: Request, matrix: Matrix, loads: Matrix, row: int, limit: int) -> int:
+    """First other used row that can hold the column of a row too within a time limit; -1 if there is none."""
+    fits = (loads > 0) & (loads + loads[row] <= request.room)
+    fits[row] = False
+    others = np.flatnonzero(fits)
+    quick = request.columns_ns(matrix[others] + matrix[row], request.classes[others]) <= limit
+    return int(others[np.argmax(quick)]) if quick.any() else -1

@@ -19,7 +19,7 @@ def place_job(
     """Placement of a job on free GPUs and its duration in microseconds; None when it does not fit.
 
     A job that one server can hold goes there by best fit: no traffic crosses the network. A training job that no
-    server can hold alone is placed by its stage graph, on the fewest servers where its locality asks for that.
+    server can hold alone is placed by its stage graph, on the fewest servers that have room.
 
     Parameters
     ----------
@@ -46,18 +46,14 @@ def place_job(
     if loads is None:
         return None
     if isinstance(job.work, Training):
-        placement = _place_training(job.work.plan, cluster, free, shape, loads, method)
+        placement = _place_training(job.work.plan, cluster, free, loads, method)
     else:
         placement = Placement.of_loads(loads)
     return placement, job_duration_us(job, cluster, placement)
 
 
-def _place_training(
-    plan: TrainingPlan, cluster: Cluster, free: FreeGpus, shape: Shape, loads: Loads, method: str
-) -> Placement:
+def _place_training(plan: TrainingPlan, cluster: Cluster, free: FreeGpus, loads: Loads, method: str) -> Placement:
     if len(loads) == 1:
         return Placement([(loads[0][0], plan.replicas)])
-    anywhere = shape.most_servers >= len(cluster.servers)
-    objective = "time" if anywhere else "consolidate"
     timing = training_time(plan, cluster)
-    return place(timing, free.by_server, method=method, objective=objective).placement
+    return place(timing, free.by_server, method=method, objective="consolidate").placement

@@ -14,19 +14,22 @@ completion. Three forms keep a guarantee for every job (:mod:`frostline.policies
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.policies.base import Decision, Start, View, Wait
-from frostline.policies.disciplines import DISCIPLINES, backfill_before
+from frostline.policies.disciplines import DISCIPLINES, backfill_before, harmless
 from frostline.policies.guarantee import BudgetPromise, GuardPromise
+from frostline.policies.headroom import headroom_gpus
 from frostline.policies.orders import ORDERS
 from frostline.policies.task import Task
 from frostline.policies.waiting import Entry
 from frostline.units import as_finite
 
-__all__ = ["AsrptBudget", "AsrptGuard", "AsrptStrict", "in_virtual_order"]
+__all__ = ["Asrpt", "AsrptBudget", "AsrptGuard", "AsrptStrict", "in_virtual_order"]
 
 
 def in_virtual_order(view: View) -> Start | None:
@@ -41,24 +44,49 @@ def in_virtual_order(view: View) -> Start | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AsrptStrict:
-    """The literal form: due tasks start in virtual order, and nobody overtakes ([T1])."""
+class _Asrpt:
+    """What all forms share: the virtual machine, and late entry where the GPUs on offer are slow ([T6]).
 
-    name: str = "asrpt-strict"
+    Parameters
+    ----------
+    kappa, tau : float
+        A training job that would run more than 1 + τ times as long on the GPUs on offer at its virtual completion as
+        on the empty cluster becomes due κ times its shortest duration later, once.
+    """
+
+    name: str
+    kappa: float = 0.1
+    tau: float = 0.1
+
+    def __post_init__(self) -> None:
+        for field in ("kappa", "tau"):
+            as_finite(getattr(self, field), f"policy {self.name!r}", field, 0.0)
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """None."""
-        return {}
+        """All parameters."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
 
     @property
     def uses_virtual_machine(self) -> bool:
         """Always."""
         return True
 
+    @property
+    def late_entry(self) -> tuple[float, float]:
+        """κ and τ."""
+        return self.kappa, self.tau
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsrptStrict(_Asrpt):
+    """The literal form: due tasks start in virtual order, and nobody overtakes ([T1])."""
+
+    name: str = "asrpt-strict"
+
     def promise(self, saturation: int) -> BudgetPromise:
         """No GPUs out of order."""
-        return BudgetPromise(0)
+        return BudgetPromise(0, self.kappa)
 
     def priority(self, task: Task) -> int:
         """Order of arrival; only the virtual order matters."""
@@ -73,7 +101,7 @@ class AsrptStrict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AsrptBudget:
+class AsrptBudget(_Asrpt):
     """Virtual order with backfill, and a budget of GPUs for tasks started out of order ([T2]).
 
     Parameters
@@ -89,21 +117,12 @@ class AsrptBudget:
     order: str = "smallest-area"
 
     def __post_init__(self) -> None:
+        _Asrpt.__post_init__(self)
         share = as_finite(self.share, "policy 'asrpt-budget'", "share", 0.0)
         if share > 1:
             raise InvalidValueError("policy 'asrpt-budget'", "share", self.share, "must be at most 1")
         if self.order not in ORDERS:
             raise UnknownNameError("order", self.order, ORDERS)
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Share and order."""
-        return {"share": self.share, "order": self.order}
-
-    @property
-    def uses_virtual_machine(self) -> bool:
-        """Always."""
-        return True
 
     def priority(self, task: Task) -> int:
         """Key of the order."""
@@ -111,7 +130,7 @@ class AsrptBudget:
 
     def promise(self, saturation: int) -> BudgetPromise:
         """E GPUs out of order."""
-        return BudgetPromise(self.budget(saturation))
+        return BudgetPromise(self.budget(saturation), self.kappa)
 
     def budget(self, saturation: int) -> int:
         """E for a saturation B; always below B."""
@@ -139,59 +158,133 @@ class AsrptBudget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AsrptGuard:
-    """Any order, until a due task has waited too long; then virtual order with backfill ([T3]).
+class _Guarded(_Asrpt):
+    """Any rule at all, until a due task has waited too long; then virtual order with backfill ([T3]).
 
     Parameters
     ----------
-    order, discipline : str
-        What runs while no due task has waited too long.
     patience : float
         Γ, as a multiple of the longest duration among the tasks that have arrived.
     """
 
-    name: str = "asrpt-guard"
-    order: str = "smallest-area"
-    discipline: str = "backfill"
     patience: float = 4.0
 
     def __post_init__(self) -> None:
+        _Asrpt.__post_init__(self)
         as_finite(self.patience, f"policy {self.name!r}", "patience", 0.0)
-        if self.order not in ORDERS:
-            raise UnknownNameError("order", self.order, ORDERS)
-        if self.discipline not in DISCIPLINES:
-            raise UnknownNameError("discipline", self.discipline, DISCIPLINES)
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Order, discipline and patience."""
-        return {"order": self.order, "discipline": self.discipline, "patience": self.patience}
-
-    @property
-    def uses_virtual_machine(self) -> bool:
-        """Always."""
-        return True
-
-    def priority(self, task: Task) -> int:
-        """Key of the order."""
-        return ORDERS[self.order](task)
 
     def promise(self, saturation: int) -> GuardPromise:
         """Γ grows with the longest job seen."""
-        return GuardPromise(self.patience_us)
+        return GuardPromise(self.patience_us, self.kappa)
 
     def patience_us(self, longest_us: int) -> int:
         """Γ in microseconds, given the longest duration seen."""
         return int(self.patience * longest_us)
 
+    def unguarded(self, view: View) -> Start | None:
+        """Next start while no due task has waited too long."""
+        raise NotImplementedError
+
     def decide(self, view: View) -> Decision:
-        """What the discipline says, or virtual order while the guard is up."""
+        """What the rule says, or virtual order while the guard is up."""
         head = view.due
         gamma_us = self.patience_us(view.longest_us)
         if head is not None and head.due_us is not None and head.due_us + gamma_us <= view.now_us:
             return in_virtual_order(view) or Wait()
-        decision = DISCIPLINES[self.discipline](view)
-        if isinstance(decision, Start) or not view.waiting.lines:
-            return decision
+        start = self.unguarded(view)
+        if start is not None or not len(view.waiting):
+            return start or Wait()
         due_us = head.due_us if head is not None else view.next_due_us
         return Wait(None if due_us is None else due_us + gamma_us)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsrptGuard(_Guarded):
+    """The guard around a plain order and discipline.
+
+    Parameters
+    ----------
+    order, discipline : str
+        What runs while no due task has waited too long.
+    """
+
+    name: str = "asrpt-guard"
+    order: str = "smallest-area"
+    discipline: str = "backfill"
+
+    def __post_init__(self) -> None:
+        _Guarded.__post_init__(self)
+        if self.order not in ORDERS:
+            raise UnknownNameError("order", self.order, ORDERS)
+        if self.discipline not in DISCIPLINES:
+            raise UnknownNameError("discipline", self.discipline, DISCIPLINES)
+
+    def priority(self, task: Task) -> int:
+        """Key of the order."""
+        return ORDERS[self.order](task)
+
+    def unguarded(self, view: View) -> Start | None:
+        """What the discipline says."""
+        decision = DISCIPLINES[self.discipline](view)
+        return decision if isinstance(decision, Start) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asrpt(_Guarded):
+    """The default: smallest area first with graded headroom and one reservation, inside the guard.
+
+    Smallest area first is what the virtual machine does. To start a large task is the one act that a non-preemptive
+    scheduler cannot take back, so a task starts only if some GPUs stay free beside it: a share ``headroom`` of the
+    others for each doubling of its area above ``small`` times the mean area seen. The first task in order that is
+    blocked in this sense is protected by a reservation, as in EASY backfilling.
+
+    Parameters
+    ----------
+    headroom : float
+        Share of the other GPUs to be left free per doubling, from 0 to 1.
+    small : float
+        Areas up to this multiple of the mean area need no headroom, above 0.
+    """
+
+    name: str = "asrpt"
+    headroom: float = 0.01
+    small: float = 0.25
+
+    def __post_init__(self) -> None:
+        _Guarded.__post_init__(self)
+        if as_finite(self.headroom, "policy 'asrpt'", "headroom", 0.0) > 1:
+            raise InvalidValueError("policy 'asrpt'", "headroom", self.headroom, "must be at most 1")
+        if as_finite(self.small, "policy 'asrpt'", "small", 0.0, 1e6) < 1e-6:
+            raise InvalidValueError("policy 'asrpt'", "small", self.small, "must be at least 1e-06")
+
+    def priority(self, task: Task) -> int:
+        """GPU-time."""
+        return task.work
+
+    def headroom_of(self, task: Task, view: View) -> int:
+        """GPUs to be left free beside a task.
+
+        Within a shape it grows with the area, so that only the first task of a line has to be looked at.
+        """
+        small, others = _rational(self.small), view.free.capacity - task.shape.gpus
+        size = task.priority * view.arrived * small.denominator
+        return headroom_gpus(size, small.numerator * view.arrived_work, _rational(self.headroom), others)
+
+    def unguarded(self, view: View) -> Start | None:
+        """First task in order that fits with headroom and cannot delay the first one that does not."""
+        free = view.free
+        blocked: tuple[Task, int] | None = None
+        for _, _, task in sorted(line.head for line in view.waiting.lines if line) if free.total else ():
+            headroom = self.headroom_of(task, view)
+            if task.shape.gpus + headroom <= free.total and free.fits(task.shape):
+                if blocked is None or harmless(view, task, view.reservation(*blocked)):
+                    return Start(task)
+            elif blocked is None:
+                blocked = task, headroom
+        return None
+
+
+@cache
+def _rational(value: float) -> Fraction:
+    """The number as it is written."""
+    return Fraction(repr(value))

@@ -83,6 +83,16 @@ class View(Protocol):
         ...
 
     @property
+    def arrived(self) -> int:
+        """Number of tasks that have arrived."""
+        ...
+
+    @property
+    def arrived_work(self) -> int:
+        """Their GPU-microseconds together."""
+        ...
+
+    @property
     def longest_us(self) -> int:
         """Longest duration among the tasks that have arrived."""
         ...
@@ -91,8 +101,8 @@ class View(Protocol):
         """GPUs on offer for a task now; None when it does not fit."""
         ...
 
-    def reservation(self, task: Task) -> Reservation:
-        """Earliest start of a blocked task if nothing new starts."""
+    def reservation(self, task: Task, headroom: int = 0) -> Reservation:
+        """Earliest start of a blocked task, with so many GPUs free beside its own, if nothing new starts."""
         ...
 
 

@@ -10,7 +10,7 @@ from frostline.policies.reservation import Reservation
 from frostline.policies.task import Task
 from frostline.policies.waiting import Entry, Line
 
-__all__ = ["DISCIPLINES", "Discipline", "backfill", "backfill_before", "fit_anything", "strict"]
+__all__ = ["DISCIPLINES", "Discipline", "backfill", "backfill_before", "fit_anything", "harmless", "strict"]
 
 Discipline = Callable[[View], Decision]
 
@@ -71,18 +71,30 @@ def backfill_before(view: View, reservation: Reservation, *, lend: bool) -> Task
 
 def _harmless(view: View, line: Line, reservation: Reservation, lend: bool) -> Entry | None:
     """First entry of a line that cannot delay the reservation."""
-    head = line.head
-    if lend and line.shape.gpus <= reservation.spare_gpus and _spared(view, head[2], reservation):
-        return head
+    if lend and _spared(view, line.head[2], reservation):
+        return line.head
     entry = line.first_within(reservation.time_us - view.now_us)
-    if entry is None or entry[2].steady:
-        return entry
-    offer = view.offer(entry[2])
-    return entry if offer is not None and offer.duration_us <= reservation.time_us - view.now_us else None
+    return entry if entry is not None and _ends_by(view, entry[2], reservation) else None
+
+
+def harmless(view: View, task: Task, reservation: Reservation) -> bool:
+    """Whether a task that fits now cannot delay a reservation: it ends by then, or its GPUs are spare then."""
+    return _ends_by(view, task, reservation) or _spared(view, task, reservation)
+
+
+def _ends_by(view: View, task: Task, reservation: Reservation) -> bool:
+    """Whether a task that starts now surely ends by the reserved time."""
+    limit_us = reservation.time_us - view.now_us
+    if task.steady or task.duration_us > limit_us:
+        return task.duration_us <= limit_us
+    offer = view.offer(task)
+    return offer is not None and offer.duration_us <= limit_us
 
 
 def _spared(view: View, task: Task, reservation: Reservation) -> bool:
     """Whether the GPUs on offer for a task are spare at the reserved time."""
+    if task.shape.gpus > reservation.spare_gpus:
+        return False
     if reservation.free is None:
         return True
     offer = view.offer(task)

@@ -9,6 +9,8 @@ count from the first release.
   s_j ≤ E_j + Γ + (θ − 1)⁺ (E_j + Γ − U) + θ (p_max + w_max − w_j), where p_max and w_max are over the jobs released
   by s_j, and a microsecond is added to p_max for the rounding of E_j. Γ may grow with the longest job seen; its
   value at s_j counts.
+
+Training jobs may enter late: then E_j grows by κ p_j, and p_max by κ p_max.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from frostline.placement.free_gpus import shape_of
 from frostline.placement.saturation import saturation
 from frostline.policies.base import Policy
 from frostline.problem.instance import Instance
+from frostline.problem.job import Fixed
 from frostline.problem.refusal import never_fits
 from frostline.problem.schedule import Schedule
 from frostline.relaxation.srpt import virtual_completions
@@ -37,6 +40,8 @@ class BudgetPromise:
     """Virtual order, with at most so many GPUs held by jobs that were started out of order."""
 
     budget_gpus: int
+    kappa: float = 0.0
+    """Training jobs may enter late by κ times their shortest duration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,8 @@ class GuardPromise:
 
     patience: Callable[[int], int]
     """Γ in microseconds from the longest duration seen, non-decreasing."""
+    kappa: float = 0.0
+    """Training jobs may enter late by κ times their shortest duration."""
 
 
 Promise = BudgetPromise | GuardPromise
@@ -95,10 +102,10 @@ def check_guarantee(policy: Policy, instance: Instance, schedule: Schedule) -> G
     promise_of = getattr(policy, "promise", None)
     if promise_of is None:
         return None
-    jobs = _jobs(instance, schedule)
     shapes = {shape_of(job, instance.cluster) for job in instance.jobs if never_fits(job, instance.cluster) is None}
     saturated = saturation(shapes, instance.cluster)
     promise: Promise = promise_of(saturated)
+    jobs = _jobs(instance, schedule, promise.kappa)
     rho = max((Fraction(job.end - job.start, job.shortest) for job in jobs), default=Fraction(1))
     facts: dict[str, Any] = {"G": instance.cluster.gpus, "B": saturated, "rho": float(rho)}
     if isinstance(promise, BudgetPromise):
@@ -107,7 +114,8 @@ def check_guarantee(policy: Policy, instance: Instance, schedule: Schedule) -> G
         facts |= {"theta": float(theta), "E": promise.budget_gpus}
     else:
         theta = rho * instance.cluster.gpus / saturated
-        slacks = _guard_slacks(jobs, theta, promise.patience, instance.cluster.gpus)
+        late = 0.0 if all(isinstance(job.work, Fixed) for job in instance.jobs) else promise.kappa
+        slacks = _guard_slacks(jobs, theta, promise.patience, late, instance.cluster.gpus)
         longest = max((job.shortest for job in jobs), default=0)
         facts |= {
             "theta": float(theta),
@@ -124,8 +132,8 @@ def check_guarantee(policy: Policy, instance: Instance, schedule: Schedule) -> G
     )
 
 
-def _jobs(instance: Instance, schedule: Schedule) -> list[_Job]:
-    """Jobs that ran, with the time each is due."""
+def _jobs(instance: Instance, schedule: Schedule, kappa: float) -> list[_Job]:
+    """Jobs that ran, with the latest time each is due."""
     fitting = [job for job in instance.jobs if never_fits(job, instance.cluster) is None]
     releases = [instant_us(job.release_s) for job in fitting]
     shortest = [fastest_us(job, instance.cluster) for job in fitting]
@@ -138,7 +146,7 @@ def _jobs(instance: Instance, schedule: Schedule) -> list[_Job]:
         _Job(
             job.id,
             release - origin,
-            -(at // -gpus) - origin,
+            -(at // -gpus) - origin + (0 if isinstance(job.work, Fixed) else int(kappa * p)),
             start_us[job.id] - origin,
             end_us[job.id] - origin,
             p,
@@ -161,7 +169,7 @@ def _budget_slacks(jobs: list[_Job], theta: Fraction, rho: Fraction, gpus: int) 
 
 
 def _guard_slacks(
-    jobs: list[_Job], theta: Fraction, patience: Callable[[int], int], gpus: int
+    jobs: list[_Job], theta: Fraction, patience: Callable[[int], int], kappa: float, gpus: int
 ) -> Iterable[tuple[Fraction, str]]:
     """Bound on the start of every job − its start, in microseconds."""
     seen = _Longest(jobs)
@@ -175,7 +183,7 @@ def _guard_slacks(
         slack = scale * (latest - job.start)
         if slack < 0:
             slack += beyond * (latest - periods[bisect_right(begins, job.start) - 1][0])
-        slack += theta.numerator * (gpus * (p_max + 1) + w_max - job.gpus * job.shortest)
+        slack += theta.numerator * (gpus * (p_max + int(kappa * p_max) + 1) + w_max - job.gpus * job.shortest)
         yield Fraction(slack, scale), job.id
 
 

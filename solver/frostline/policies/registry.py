@@ -8,13 +8,14 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from frostline.errors import FrostlineError, InvalidValueError, UnknownNameError
-from frostline.policies.asrpt import AsrptBudget, AsrptGuard, AsrptStrict
+from frostline.policies.asrpt import Asrpt, AsrptBudget, AsrptGuard, AsrptStrict
 from frostline.policies.base import Policy
 from frostline.policies.list_policy import easy, fifo, ljf, sjf, smallest_area
 
 __all__ = ["BUILT_IN", "make_policy", "policy_names"]
 
 BUILT_IN: Mapping[str, Callable[..., Policy]] = {
+    "asrpt": Asrpt,
     "asrpt-strict": AsrptStrict,
     "asrpt-budget": AsrptBudget,
     "asrpt-guard": AsrptGuard,

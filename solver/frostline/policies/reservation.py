@@ -20,18 +20,21 @@ class Reservation:
     ----------
     shape : Shape
         Shape of the blocked job.
+    headroom : int
+        GPUs that must be free beside its own.
     time_us : int
         Earliest time it fits; jobs that end by then cannot delay it.
     spare_gpus : int
-        GPUs free at that time beyond those it needs; they can be lent where any GPUs will do for it.
+        GPUs free at that time beyond those it needs and the headroom; they can be lent where any GPUs will do for it.
     free : FreeGpus or None
         Free GPUs at that time, kept only where servers matter for the shape.
     """
 
-    __slots__ = ("free", "shape", "spare_gpus", "time_us")
+    __slots__ = ("free", "headroom", "shape", "spare_gpus", "time_us")
 
-    def __init__(self, shape: Shape, time_us: int, spare_gpus: int, free: FreeGpus | None) -> None:
-        self.shape, self.time_us, self.spare_gpus, self.free = shape, time_us, spare_gpus, free
+    def __init__(self, shape: Shape, headroom: int, time_us: int, spare_gpus: int, free: FreeGpus | None) -> None:
+        self.shape, self.headroom, self.time_us = shape, headroom, time_us
+        self.spare_gpus, self.free = spare_gpus, free
 
     def spares(self, loads: Loads) -> bool:
         """Whether the job still fits at its time if these GPUs are held beyond it."""
@@ -45,7 +48,7 @@ class Reservation:
         return fits
 
 
-def reserve(shape: Shape, now_us: int, free: FreeGpus, running: Sequence[Running]) -> Reservation:
+def reserve(shape: Shape, now_us: int, free: FreeGpus, running: Sequence[Running], headroom: int = 0) -> Reservation:
     """Reservation of a blocked shape.
 
     Parameters
@@ -58,6 +61,8 @@ def reserve(shape: Shape, now_us: int, free: FreeGpus, running: Sequence[Running
         Free GPUs now.
     running : sequence of Running
         Running jobs sorted by expected end.
+    headroom : int
+        GPUs that must be free beside those of the job when it starts.
 
     Examples
     --------
@@ -71,23 +76,25 @@ def reserve(shape: Shape, now_us: int, free: FreeGpus, running: Sequence[Running
     False
     """
     if shape.most_servers >= len(free.by_server):
-        return _reserve_anywhere(shape, now_us, free, running)
-    future = free.copy()
+        return _reserve_anywhere(shape, now_us, free, running, headroom)
+    future, need = free.copy(), shape.gpus + headroom
     time_us = now_us
     for run in running:
-        if run.end_us > time_us and future.fits(shape):
+        if run.end_us > time_us and future.total >= need and future.fits(shape):
             break
         time_us = max(run.end_us, now_us + 1)
         future.give(run.loads)
-    return Reservation(shape, time_us, future.total - shape.gpus, future)
+    return Reservation(shape, headroom, time_us, future.total - need, future)
 
 
-def _reserve_anywhere(shape: Shape, now_us: int, free: FreeGpus, running: Sequence[Running]) -> Reservation:
+def _reserve_anywhere(
+    shape: Shape, now_us: int, free: FreeGpus, running: Sequence[Running], headroom: int
+) -> Reservation:
     """Reservation where any free GPUs will do: only their number counts."""
-    total, time_us, gpus = free.total, now_us, shape.gpus
+    total, time_us, need = free.total, now_us, shape.gpus + headroom
     for run in running:
-        if total >= gpus and run.end_us > time_us:
+        if total >= need and run.end_us > time_us:
             break
         time_us = max(run.end_us, now_us + 1)
         total += run.gpus
-    return Reservation(shape, time_us, total - gpus, None)
+    return Reservation(shape, headroom, time_us, total - need, None)

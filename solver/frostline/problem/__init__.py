@@ -4,13 +4,13 @@ from frostline.problem.cluster import Cluster, GpuType, Server, gpu_type, gpu_ty
 from frostline.problem.files import digest, load, load_cluster, load_instance, load_network, load_schedule, save
 from frostline.problem.instance import Instance
 from frostline.problem.job import Fixed, Job, Locality, PlacementClass, Profiled, Training, Work
+from frostline.problem.library import network_names, shipped_network
 from frostline.problem.network import Edge, Layer, LayerId, Network, SharedParams, network_from_dict, network_to_dict
 from frostline.problem.order import natural_key
 from frostline.problem.placement import Placement
 from frostline.problem.plan import TrainingPlan, balanced_ranges, balanced_replicas
 from frostline.problem.refusal import Reason, Refusal, never_fits
 from frostline.problem.schedule import Schedule, Segment
-from frostline.problem.shipped import shipped_network, shipped_networks
 
 __all__ = [
     "Cluster",
@@ -47,9 +47,9 @@ __all__ = [
     "load_schedule",
     "natural_key",
     "network_from_dict",
+    "network_names",
     "network_to_dict",
     "never_fits",
     "save",
     "shipped_network",
-    "shipped_networks",
 ]

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Any
 
 from frostline.errors import InvalidValueError, UnknownNameError
+from frostline.problem.frozen import FrozenMap
 from frostline.units import as_finite, as_int
 
 __all__ = ["Cluster", "GpuType", "Server", "gpu_type", "gpu_types"]
@@ -49,7 +49,7 @@ class GpuType:
             precision: as_finite(flops, subject, f"peak_flops[{precision}]", 1.0, _ANY_BANDWIDTH)
             for precision, flops in self.peak_flops.items()
         }
-        object.__setattr__(self, "peak_flops", MappingProxyType(peaks))
+        object.__setattr__(self, "peak_flops", FrozenMap(peaks))
         if self.memory_bytes is not None:
             object.__setattr__(self, "memory_bytes", as_int(self.memory_bytes, subject, "memory_bytes", 1))
 
@@ -69,7 +69,7 @@ def gpu_types() -> Mapping[str, GpuType]:
         entry["name"]: GpuType(name=entry["name"], peak_flops=entry["peak_flops"], memory_bytes=entry["memory_bytes"])
         for entry in data["gpu_types"]
     }
-    return MappingProxyType(entries)
+    return FrozenMap(entries)
 
 
 def gpu_type(name: str) -> GpuType:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import itertools
-import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,12 +23,28 @@ from frostline.problem.cluster import Cluster, GpuType, Server, gpu_types
 from frostline.problem.documents import Document, document_text, read_document, write_text
 from frostline.problem.instance import Instance
 from frostline.problem.job import Fixed, Job, Locality, PlacementClass, Profiled, Training, Work
+from frostline.problem.json_values import (
+    WrongError,
+    float_value,
+    int_value,
+    ints_value,
+    list_value,
+    network_value,
+    object_value,
+    placement_value,
+    reason_value,
+    stages_value,
+    text_value,
+    texts_value,
+    wrong,
+)
+from frostline.problem.library import network_names, shipped_network
 from frostline.problem.network import Network, network_from_dict, network_to_dict
 from frostline.problem.placement import Placement
+from frostline.problem.plan import TrainingPlan
 from frostline.problem.refusal import Reason, Refusal
 from frostline.problem.schedule import Schedule, Segment
-from frostline.problem.shipped import shipped_network, shipped_networks
-from frostline.units import as_finite, as_int
+from frostline.units import as_int
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -141,14 +156,6 @@ def digest(instance: Instance) -> str:
 # Reading: from a document through cattrs to the problem. A path starts at "$", the document.
 
 
-class _WrongError(FrostlineError):
-    """Faults in a document, each with its path; where it is raised inside a record, the path starts at the record."""
-
-    def __init__(self, *faults: str) -> None:
-        super().__init__("; ".join(faults))
-        self.faults = faults
-
-
 @dataclass(frozen=True, kw_only=True)
 class _ClusterFile:
     servers: _List
@@ -181,7 +188,7 @@ class _ScheduleFile:
 def _read(kind: str, data: Document, path: Path | str) -> Record:
     try:
         return _READERS[kind](data, "$")
-    except _WrongError as error:
+    except WrongError as error:
         shown = "; ".join(error.faults[:_FAULTS_SHOWN])
         more = len(error.faults) - _FAULTS_SHOWN
         raise FileError(path, shown + (f"; and {more} more" if more > 0 else "")) from None
@@ -196,7 +203,7 @@ def _read_cluster(data: Document, at: str) -> Cluster:
     head = _structure(data, _ClusterFile, at)
     own = {gpu.name: gpu for gpu in _structure_all(head.gpu_types, GpuType, f"{at}.gpu_types")}
     if len(own) < len(head.gpu_types):
-        raise _WrongError(f"{at}.gpu_types: names a GPU type twice")
+        raise WrongError(f"{at}.gpu_types: names a GPU type twice")
     known = {**gpu_types(), **own}
     rows = [_with_gpu_type(row, known, f"{at}.servers[{i}]") for i, row in enumerate(head.servers)]
     servers = _structure_all(rows, Server, f"{at}.servers")
@@ -209,19 +216,20 @@ def _with_gpu_type(row: Any, known: Mapping[str, GpuType], at: str) -> Any:
         return row
     name = row["gpu_type"]
     if not isinstance(name, str):
-        raise _WrongError(f"{at}.gpu_type{_wrong(name, 'must be the name of a GPU type')}")
+        raise WrongError(f"{at}.gpu_type{wrong(name, 'must be the name of a GPU type')}")
     if name not in known:
-        raise _WrongError(f"{at}.gpu_type: {UnknownNameError('GPU type', name, known)}")
+        raise WrongError(f"{at}.gpu_type: {UnknownNameError('GPU type', name, known)}")
     return {**row, "gpu_type": known[name]}
 
 
 def _read_instance(data: Document, at: str) -> Instance:
     head = _structure(data, _InstanceFile, at)
     networks = {name: _structure(entry, Network, f"{at}.networks.{name}") for name, entry in head.networks.items()}
+    plans: dict[str, TrainingPlan] = {}
     for i, row in enumerate(head.jobs):
         plan = _plan_of(row)
-        if plan is not None and isinstance(plan.get("network"), str):
-            plan["network"] = _named_network(plan["network"], networks, f"{at}.jobs[{i}].work.plan.network")
+        if plan is not None:
+            row["work"]["plan"] = _read_plan(plan, networks, plans, f"{at}.jobs[{i}].work.plan")
     cluster = _read_cluster(head.cluster, f"{at}.cluster")
     jobs = _structure_all(head.jobs, Job, f"{at}.jobs")
     with _path(at):
@@ -234,13 +242,25 @@ def _plan_of(row: Any) -> Document | None:
     return plan if isinstance(plan, dict) else None
 
 
+def _read_plan(
+    data: Document, networks: Mapping[str, Network], plans: dict[str, TrainingPlan], at: str
+) -> TrainingPlan:
+    """Plan of a job; equal plans become one object, so that what is derived from a plan is derived once."""
+    key = repr(data)
+    if key not in plans:
+        name = data.get("network")
+        network = {"network": _named_network(name, networks, f"{at}.network")} if isinstance(name, str) else {}
+        plans[key] = _structure({**data, **network}, TrainingPlan, at)
+    return plans[key]
+
+
 def _named_network(name: str, networks: Mapping[str, Network], at: str) -> Network:
     if name in networks:
         return networks[name]
     try:
         return shipped_network(name)
     except UnknownNameError:
-        raise _WrongError(f"{at}: {UnknownNameError('network', name, [*networks, *shipped_networks()])}") from None
+        raise WrongError(f"{at}: {UnknownNameError('network', name, [*networks, *network_names()])}") from None
 
 
 def _read_schedule(data: Document, at: str) -> Schedule:
@@ -274,7 +294,7 @@ def _structure_all(values: Iterable[object], record: type[T], at: str) -> list[T
         except Exception as error:
             faults += _explain(error, f"{at}[{i}]")
     if faults:
-        raise _WrongError(*faults)
+        raise WrongError(*faults)
     return records
 
 
@@ -283,7 +303,7 @@ def _path(at: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise _WrongError(*_explain(error, at)) from None
+        raise WrongError(*_explain(error, at)) from None
 
 
 def _explain(error: Exception, at: str) -> Iterator[str]:
@@ -298,7 +318,7 @@ def _explain(error: Exception, at: str) -> Iterator[str]:
         for name in sorted(error.extra_fields):
             near = difflib.get_close_matches(name, _field_names(error.cl), n=1)
             yield f"{at}.{name}: unknown field" + (f"; did you mean {near[0]!r}?" if near else "")
-    elif isinstance(error, _WrongError):
+    elif isinstance(error, WrongError):
         yield from (f"{at}{fault}" for fault in error.faults)
     elif isinstance(error, InvalidValueError) and error.subject == "network file":
         yield f"{at}.{error.field}: {error.value!r} {error.rule}"
@@ -341,115 +361,34 @@ def _reader() -> Converter:
 
 
 def _of_object(structure: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda value, record: value if type(value) is record else structure(_object_value(value), record)
-
-
-def _wrong(value: object, rule: str) -> _WrongError:
-    shown = repr(value)
-    return _WrongError(f": {shown if len(shown) <= 60 else shown[:57] + '...'} {rule}")
-
-
-def _object_value(value: Any, _: object = None) -> Any:
-    if type(value) is not dict:
-        raise _wrong(value, "must be an object")
-    return value
-
-
-def _list_value(value: Any, _: object = None) -> Any:
-    if type(value) is not list:
-        raise _wrong(value, "must be a list")
-    return value
-
-
-def _text_value(value: Any, _: object = None) -> str:
-    if type(value) is not str:
-        raise _wrong(value, "must be text")
-    return value
-
-
-def _texts_value(value: Any, _: object = None) -> dict[str, str]:
-    return {name: _text_value(text) for name, text in _object_value(value).items()}
-
-
-def _int_value(value: Any, _: object = None) -> int:
-    try:
-        return as_int(value, "", "")
-    except InvalidValueError as error:
-        raise _wrong(value, error.rule) from None
-
-
-def _float_value(value: Any, _: object = None) -> float:
-    if type(value) is float and math.isfinite(value):
-        return value
-    try:
-        return as_finite(value, "", "", maximum=math.inf)
-    except InvalidValueError as error:
-        raise _wrong(value, error.rule) from None
-
-
-def _reason_value(value: Any, _: object = None) -> Reason:
-    if value not in set(Reason):
-        raise _wrong(value, f"must be one of {', '.join(Reason)}")
-    return Reason(value)
-
-
-def _network_value(value: Any, _: object = None) -> Network:
-    if isinstance(value, Network):
-        return value
-    if type(value) is not dict:
-        raise _wrong(value, "must be a network or the name of one")
-    return network_from_dict({"format": "frostline/network", "version": 1, **value})
-
-
-def _stages_value(value: Any, _: object = None) -> tuple[range, ...]:
-    stages = _list_value(value)
-    for stage in stages:
-        if type(stage) is not list or len(stage) != 2:
-            raise _wrong(stage, "must be [first layer, layer after the last]")
-    return tuple(range(_int_value(first), _int_value(stop)) for first, stop in stages)
-
-
-def _ints_value(value: Any, _: object = None) -> tuple[int, ...]:
-    return tuple(map(_int_value, _list_value(value)))
-
-
-def _placement_value(value: Any, _: object = None) -> Placement:
-    rows = _list_value(value)
-    for row in rows:
-        if type(row) is not list or len(row) != 2 or type(row[1]) is not list:
-            raise _wrong(row, "must be [server, [replicas of each stage]]")
-    if len(rows) == 1 and len(rows[0][1]) == 1:
-        server, (count,) = rows[0]
-        if type(server) is int and type(count) is int and server >= 0 < count:
-            return Placement.of_loads([(server, count)])  # a shared object: most jobs are on one server
-    return Placement(rows)
+    return lambda value, record: value if type(value) is record else structure(object_value(value), record)
 
 
 def _work_value(reader: Converter, value: Any, _: object = None) -> Work:
-    rest = dict(_object_value(value))
+    rest = dict(object_value(value))
     kind = rest.pop("kind", None)
     if kind is None:
-        raise _WrongError(".kind: is missing")
+        raise WrongError(".kind: is missing")
     if not isinstance(kind, str) or kind not in _WORKS:
-        raise _WrongError(f".kind: {kind!r} must be one of {', '.join(_WORKS)}")
+        raise WrongError(f".kind: {kind!r} must be one of {', '.join(_WORKS)}")
     return reader.structure(rest, _WORKS[kind])
 
 
 _VALUES: dict[Any, Callable[[Any, Any], Any]] = {
-    _List: _list_value,
-    _Object: _object_value,
-    _Texts: _texts_value,
-    str: _text_value,
-    int: _int_value,
-    float: _float_value,
-    Locality: _text_value,  # that it is one of those known is checked by Job
-    Mapping[str, float]: _object_value,  # the values are checked by GpuType
-    Mapping[PlacementClass, float]: _object_value,  # names and values are checked by Profiled
-    Reason: _reason_value,
-    Network: _network_value,
-    tuple[range, ...]: _stages_value,
-    tuple[int, ...]: _ints_value,
-    Placement: _placement_value,
+    _List: list_value,
+    _Object: object_value,
+    _Texts: texts_value,
+    str: text_value,
+    int: int_value,
+    float: float_value,
+    Locality: text_value,  # that it is one of those known is checked by Job
+    Mapping[str, float]: object_value,  # the values are checked by GpuType
+    Mapping[PlacementClass, float]: object_value,  # names and values are checked by Profiled
+    Reason: reason_value,
+    Network: network_value,
+    tuple[range, ...]: stages_value,
+    tuple[int, ...]: ints_value,
+    Placement: placement_value,
 }
 
 
@@ -530,10 +469,8 @@ class _Networks:
         return self._names[id(network)]
 
     def _add(self, name: str, data: Document) -> str:
-        for key in itertools.chain([name], (f"{name}#{k}" for k in itertools.count(2))):
-            if self.objects.setdefault(key, data) == data:
-                return key
-        raise AssertionError("unreachable")
+        keys = itertools.chain([name], (f"{name}#{k}" for k in itertools.count(2)))
+        return next(key for key in keys if self.objects.setdefault(key, data) == data)
 
 
 def _schedule_members(schedule: Schedule, instance: Instance | None) -> tuple[str, _Named, _Rows]:

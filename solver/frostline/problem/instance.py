@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from frostline.errors import InvalidValueError
 from frostline.problem.cluster import Cluster
+from frostline.problem.frozen import FrozenMap
 from frostline.problem.job import Job
 from frostline.problem.order import natural_key
 from frostline.units import instant_us
@@ -52,7 +52,7 @@ class Instance:
             if not isinstance(text, str):
                 raise InvalidValueError("instance", "name or provenance", text, "must be text")
         object.__setattr__(self, "jobs", tuple(jobs))
-        object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
+        object.__setattr__(self, "provenance", FrozenMap(dict(self.provenance)))
 
     def replace(self, **changes: Any) -> Instance:
         """Copy with some fields changed, validated again."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from frostline.errors import InvalidValueError
+from frostline.problem.frozen import FrozenMap
 from frostline.problem.plan import TrainingPlan
 from frostline.units import as_finite, as_int
 
@@ -77,7 +77,7 @@ class Profiled:
             table[PlacementClass(name)] = seconds
         if not table:
             raise InvalidValueError("work", "seconds_per_iteration", {}, "must name at least one placement class")
-        object.__setattr__(self, "seconds_per_iteration", MappingProxyType(table))
+        object.__setattr__(self, "seconds_per_iteration", FrozenMap(table))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

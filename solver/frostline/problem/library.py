@@ -9,7 +9,7 @@ from importlib.resources import files
 from frostline.errors import UnknownNameError
 from frostline.problem.network import Network, network_from_dict
 
-__all__ = ["load_network", "network_names"]
+__all__ = ["network_names", "shipped_network"]
 
 
 @cache
@@ -26,7 +26,7 @@ def network_names() -> tuple[str, ...]:
 
 
 @cache
-def load_network(name: str) -> Network:
+def shipped_network(name: str) -> Network:
     """Network that comes with frostline.
 
     Parameters
@@ -41,10 +41,10 @@ def load_network(name: str) -> Network:
 
     Examples
     --------
-    >>> gpt2 = load_network("gpt2")
+    >>> gpt2 = shipped_network("gpt2")
     >>> gpt2.params, len(gpt2.layers), gpt2.sample
     (124439808, 15, '1024 tokens')
-    >>> load_network("bert_larg")
+    >>> shipped_network("bert_larg")
     Traceback (most recent call last):
     frostline.errors.UnknownNameError: unknown network 'bert_larg'; did you mean 'bert_large'? Known: bert_large, ...
     """

@@ -7,12 +7,12 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 import networkx as nx
 
 from frostline.errors import FrostlineWarning, InvalidValueError
+from frostline.problem.frozen import FrozenMap
 from frostline.problem.layer import (
     BACKWARD_RATIO,
     Edge,
@@ -114,8 +114,8 @@ class Network:
             "shared_params": shared,
             "sample": as_text(self.sample, subject, "sample"),
             "backward_ratio": as_finite(self.backward_ratio, subject, "backward_ratio", 0.0, 1e3),
-            "provenance": MappingProxyType(_provenance(self.provenance, subject)),
-            "positions": MappingProxyType(positions),
+            "provenance": FrozenMap(_provenance(self.provenance, subject)),
+            "positions": FrozenMap(positions),
             "params": sum(layer.params for layer in ordered) - sum((len(s.layers) - 1) * s.params for s in shared),
             "forward_flops": sum(layer.forward_flops for layer in ordered),
             "backward_flops": sum(layer.backward_flops for layer in ordered),

@@ -23,8 +23,8 @@ def network_summary(network: Network) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from frostline.problem.library import load_network
-    >>> summary = network_summary(load_network("gpt2"))
+    >>> from frostline.problem.library import shipped_network
+    >>> summary = network_summary(shipped_network("gpt2"))
     >>> summary["name"], summary["params"], summary["layers"][0]["id"]
     ('gpt2', 124439808, 'transformer.wte')
     """
@@ -50,8 +50,8 @@ def network_table(network: Network) -> Table:
 
     Examples
     --------
-    >>> from frostline.problem.library import load_network
-    >>> table = network_table(load_network("resnet50"))
+    >>> from frostline.problem.library import shipped_network
+    >>> table = network_table(shipped_network("resnet50"))
     >>> table.row_count, [column.header for column in table.columns][:2]
     (19, ['layer', 'params'])
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import deque
 from collections.abc import Iterable
 from operator import attrgetter
 
@@ -17,7 +16,7 @@ from frostline.policies.waiting import WaitingQueue
 from frostline.problem.cluster import Cluster
 from frostline.problem.job import Fixed, Job
 from frostline.problem.placement import Placement
-from frostline.relaxation.srpt import VirtualMachine
+from frostline.scheduler.virtual_order import VirtualOrder
 from frostline.timing.duration import fastest_us
 from frostline.units import instant_us
 
@@ -40,12 +39,11 @@ class State:
     """
 
     __slots__ = (
-        "_due",
-        "_machine",
-        "_numbered",
         "_reservation",
         "_run_of",
-        "_tasks",
+        "_virtual",
+        "arrived",
+        "arrived_work",
         "budget_gpus",
         "cluster",
         "free",
@@ -66,10 +64,9 @@ class State:
         self.saturation = saturation(shapes, cluster)
         self.budget_gpus = 0
         self.longest_us = 0
-        self._numbered = 0
-        self._machine = VirtualMachine(cluster.gpus) if policy.uses_virtual_machine else None
-        self._tasks: dict[int, Task] = {}  # waiting tasks known to the virtual machine, by number
-        self._due: deque[Task] = deque()
+        self.arrived = 0
+        self.arrived_work = 0
+        self._virtual = VirtualOrder(cluster.gpus, self._delay_us) if policy.uses_virtual_machine else None
         self._run_of: dict[str, Running] = {}
         self._reservation: Reservation | None = None
 
@@ -78,15 +75,12 @@ class State:
     @property
     def due(self) -> Task | None:
         """First waiting task in virtual order whose virtual completion has passed."""
-        due = self._due
-        while due and due[0].number not in self._tasks:
-            due.popleft()
-        return due[0] if due else None
+        return None if self._virtual is None else self._virtual.first
 
     @property
     def next_due_us(self) -> int | None:
-        """Next virtual completion if nothing arrives."""
-        return None if self._machine is None else self._machine.next_completion_us
+        """When the next task becomes due if nothing arrives."""
+        return None if self._virtual is None else self._virtual.next_due_us
 
     def offer(self, task: Task) -> Offer | None:
         """GPUs on offer for a task now; None when it does not fit."""
@@ -96,50 +90,46 @@ class State:
         placed = place_job(task.job, self.cluster, self.free, task.shape)
         return None if placed is None else Offer(*placed)
 
-    def reservation(self, task: Task) -> Reservation:
-        """Earliest start of a blocked task if nothing new starts; kept until a start or a finish."""
+    def reservation(self, task: Task, headroom: int = 0) -> Reservation:
+        """Earliest start of a blocked task, with headroom, if nothing new starts; kept until a start or a finish."""
         kept = self._reservation
-        if kept is None or kept.shape != task.shape or self.running[0].end_us <= self.now_us:
-            kept = self._reservation = reserve(task.shape, self.now_us, self.free, self.running)
+        same = kept is not None and kept.shape == task.shape and kept.headroom == headroom
+        if kept is None or not same or self.running[0].end_us <= self.now_us:
+            kept = self._reservation = reserve(task.shape, self.now_us, self.free, self.running, headroom)
         return kept
 
     # -- changes -----------------------------------------------------------------------------------------------
 
-    def arrive(self, job: Job) -> Task:
+    def arrive(self, job: Job) -> None:
         """A job arrives: it waits, and its work goes to the virtual machine."""
         fixed = isinstance(job.work, Fixed)
         task = Task(
             job=job,
-            number=self._numbered,
+            number=self.arrived,
             release_us=instant_us(job.release_s),
             shape=shape_of(job, self.cluster),
             duration_us=fastest_us(job, self.cluster),
             steady=fixed,
         )
-        self._numbered += 1
+        self.arrived += 1
         task.priority = self.policy.priority(task)
         self.waiting.add(task)
+        self.arrived_work += task.work
         self.longest_us = max(self.longest_us, task.duration_us)
-        if self._machine is not None:
-            self._tasks[task.number] = task
-            self._machine.arrive(self.now_us, task.number, task.work)
-        return task
+        if self._virtual is not None:
+            self._virtual.arrive(self.now_us, task)
 
     def advance(self, now_us: int) -> None:
         """Move the clock; virtual completions on the way become due."""
         self.now_us = now_us
-        if self._machine is None:
-            return
-        for at, number in self._machine.advance(now_us):
-            task = self._tasks.get(number)
-            if task is not None:
-                task.due_us = -(at // -self.cluster.gpus)
-                self._due.append(task)
+        if self._virtual is not None:
+            self._virtual.advance(now_us)
 
     def start(self, task: Task, offer: Offer, on_budget: bool) -> None:
         """A waiting task takes the GPUs of an offer."""
         self.waiting.remove(task)
-        self._tasks.pop(task.number, None)
+        if self._virtual is not None:
+            self._virtual.leave(task)
         loads = offer.placement.loads
         self.free.take(loads)
         run = Running(self.now_us + offer.duration_us, task, loads, task.shape.gpus, on_budget)
@@ -159,6 +149,17 @@ class State:
         self.budget_gpus -= run.gpus * run.on_budget
         self._reservation = None
         return run
+
+    def _delay_us(self, task: Task) -> int:
+        """By how much a task enters late because the GPUs on offer are slow for it, in the hope of a better hole."""
+        kappa, tau = getattr(self.policy, "late_entry", (0.0, 0.0))
+        offer = self.offer(task) if kappa > 0 else None
+        if offer is None:
+            return 0
+        empty = FreeGpus(self.cluster.capacities)
+        best = place_job(task.job, self.cluster, empty, task.shape)
+        slow = best is not None and offer.duration_us > (1 + tau) * best[1]
+        return int(kappa * task.duration_us) if slow else 0
 
     def is_running(self, job: str) -> bool:
         """Whether a job holds GPUs."""

@@ -22,7 +22,8 @@ class _CardCosts:
 
     pairs: tuple[tuple[int, int, int], ...]
     rings: tuple[int, ...]
-    pair_matrix: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    pair_vector: npt.NDArray[np.int64]
     full_egress: npt.NDArray[np.int64]
     ring_vector: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
@@ -36,11 +37,12 @@ class _CardCosts:
         )
         rings = tuple(to_ns(float(ring) / nic_bytes_per_s) for ring in graph.ring_bytes)
         check_total(sum(2 * ns * counts[s] * counts[t] for s, t, ns in pairs) + sum(rings))
-        matrix = np.zeros((len(counts), len(counts)), np.int64)
-        for s, t, ns in pairs:
-            matrix[s, t] = matrix[t, s] = ns
-        replicas = np.array(counts, np.int64)
-        return cls(pairs, rings, matrix, matrix @ replicas, np.array(rings, np.int64), replicas)
+        ends = np.array([(s, t) for s, t, _ in pairs], np.int64).reshape(-1, 2).T
+        pair_vector, replicas = np.array([ns for *_, ns in pairs], np.int64), np.array(counts, np.int64)
+        full_egress = np.zeros(len(counts), np.int64)
+        np.add.at(full_egress, ends[0], pair_vector * replicas[ends[1]])
+        np.add.at(full_egress, ends[1], pair_vector * replicas[ends[0]])
+        return cls(pairs, rings, ends, pair_vector, full_egress, np.array(rings, np.int64), replicas)
 
     def one(self, column: Sequence[int], counts: Sequence[int]) -> int:
         egress = 0
@@ -53,9 +55,9 @@ class _CardCosts:
         )
 
     def many(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        egress = (columns * (self.full_egress - columns @ self.pair_matrix)).sum(axis=1)
+        inside = (columns[:, self.ends[0]] * columns[:, self.ends[1]]) @ self.pair_vector
         split = (columns > 0) & (columns < self.counts)
-        total: npt.NDArray[np.int64] = egress + split @ self.ring_vector
+        total: npt.NDArray[np.int64] = columns @ self.full_egress - 2 * inside + split @ self.ring_vector
         return total
 
 

@@ -43,6 +43,8 @@ def job_duration_us(job: Job, cluster: Cluster, placement: Placement) -> int:
     ------
     InvalidValueError
         The placement does not place every replica of a training plan once, or the job would run for over 9e9 s.
+    UnknownNameError
+        A GPU type that is used has no such precision.
 
     Examples
     --------
@@ -74,6 +76,13 @@ def fastest_us(job: Job, cluster: Cluster) -> int:
         The job.
     cluster : Cluster
         The servers.
+
+    Raises
+    ------
+    InvalidValueError
+        Training work and no servers, or the job would run for over 9e9 s.
+    UnknownNameError
+        A GPU type of the cluster has no such precision.
 
     Examples
     --------

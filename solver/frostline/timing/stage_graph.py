@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heappop, heappush
-from types import MappingProxyType
 from typing import Any
 
 import networkx as nx
 
 from frostline.errors import InvalidValueError
 from frostline.problem.cluster import GpuType
+from frostline.problem.frozen import FrozenMap
 from frostline.problem.order import natural_key
 from frostline.problem.plan import TrainingPlan
 from frostline.units import as_finite, as_int
@@ -90,9 +90,9 @@ class StageGraph:
             "replicas": tuple(as_int(k, s, "replicas", 1) for k, s in zip(replicas, subjects, strict=True)),
             "compute_s": tuple(as_finite(p, s, "compute_s", 0.0) for p, s in zip(compute_s, subjects, strict=True)),
             "gradient_bytes": tuple(_bytes(h, s, "gradient_bytes") for h, s in zip(gradients, subjects, strict=True)),
-            "edges": MappingProxyType(checked),
+            "edges": FrozenMap(checked),
             "names": labels,
-            "traffic": MappingProxyType(_undirected(checked)),
+            "traffic": FrozenMap(_undirected(checked)),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -199,9 +199,6 @@ class StageGraph:
         fields = ("replicas", "compute_s", "gradient_bytes", "edges", "names")
         return StageGraph(**({name: getattr(self, name) for name in fields} | changes))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.replicas, self.compute_s, self.gradient_bytes, dict(self.edges), self.names)
-
 
 def stage_graph(plan: TrainingPlan, gpu_type: GpuType) -> StageGraph:
     """Stage graph of a training plan on GPUs of one type.
@@ -252,16 +249,6 @@ def _stage_traffic(plan: TrainingPlan) -> dict[Edge, int]:
     sent = 2 * plan.activation_bytes * plan.global_batch
     traffic = plan.network.traffic(plan.stages)
     return {ends: math.ceil(Fraction(elements) * sent) for ends, elements in traffic.items()}
-
-
-def _rebuild(
-    replicas: Sequence[int],
-    compute_s: Sequence[float],
-    gradient_bytes: Sequence[int],
-    edges: Mapping[Edge, int],
-    names: Sequence[str],
-) -> StageGraph:
-    return StageGraph(replicas=replicas, compute_s=compute_s, gradient_bytes=gradient_bytes, edges=edges, names=names)
 
 
 def _stages(replicas: Sequence[int]) -> int:

@@ -1,0 +1,39 @@
+"""Runs the benchmarks: one registry, each prints a table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import quality
+import speed
+
+BENCHMARKS: dict[str, Callable[[bool], None]] = {
+    "simulator-speed": speed.simulator_speed,
+    "oracle-speed": speed.oracle_speed,
+    "memory": speed.memory,
+    "policy-quality": quality.policy_quality,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run; all without any")
+    parser.add_argument("--list", action="store_true", help="name the benchmarks and stop")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: a smoke test")
+    arguments = parser.parse_args()
+    unknown = sorted(set(arguments.names) - set(BENCHMARKS))
+    if unknown:
+        parser.error(f"no such benchmark: {', '.join(unknown)}; known: {', '.join(BENCHMARKS)}")
+    for name in list(BENCHMARKS) if arguments.list else arguments.names or list(BENCHMARKS):
+        print(name if arguments.list else f"\n## {name}", flush=True)
+        if not arguments.list:
+            BENCHMARKS[name](arguments.quick)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""``python -m frostline.cli``."""
+
+from frostline.cli import main
+
+main()

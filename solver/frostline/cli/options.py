@@ -1,0 +1,123 @@
+"""Options that several commands share, each described once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from frostline.cli.config import apply_config
+
+__all__ = [
+    "ClusterOption",
+    "ConfigOption",
+    "FormatOption",
+    "JobsOption",
+    "JsonOption",
+    "LoadOption",
+    "LocalityOption",
+    "ModeOption",
+    "PoolOption",
+    "QuietOption",
+    "SeedOption",
+    "TimeUnitOption",
+    "examples",
+    "mode_of",
+    "number",
+    "whole_number",
+]
+
+
+def whole_number(text: object) -> int:
+    """Value of an option that takes a whole number; a usage error that gives the text where it is none.
+
+    Examples
+    --------
+    >>> whole_number("12")
+    12
+    """
+    try:
+        return int(str(text))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a whole number") from None
+
+
+def number(text: object) -> float:
+    """Value of an option that takes a number; a usage error that gives the text where it is none.
+
+    Examples
+    --------
+    >>> number("0.9")
+    0.9
+    """
+    try:
+        return float(str(text))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a number") from None
+
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Print the result only: no remarks, no progress.")]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE.toml",
+        is_eager=True,
+        callback=apply_config,
+        help="Take options from the table of this command; what is typed here wins.",
+    ),
+]
+ClusterOption = Annotated[
+    str | None, typer.Option("--cluster", metavar="SERVERSxGPUS|FILE", help="Servers, such as 128x8, or a JSON file.")
+]
+PoolOption = Annotated[
+    int | None,
+    typer.Option(
+        "--pool", parser=whole_number, metavar="N", help="One pool of N GPUs without servers, in place of a cluster."
+    ),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option("--format", metavar="NAME", help="Format of the trace (frostline list formats); by default guessed."),
+]
+ModeOption = Annotated[
+    bool | None,
+    typer.Option("--strict/--repair", help="Refuse a trace with bad rows, or fix and drop them by rule, counted."),
+]
+TimeUnitOption = Annotated[
+    str | None, typer.Option("--time-unit", metavar="s|ms|min", help="Unit of times in the trace; by default s.")
+]
+LocalityOption = Annotated[
+    str | None,
+    typer.Option("--locality", metavar="any|server|fewest", help="GPUs that will do for a job, for all jobs."),
+]
+LoadOption = Annotated[
+    float | None,
+    typer.Option("--load", parser=number, metavar="X", help="Stretch the time between jobs to this offered load."),
+]
+JobsOption = Annotated[
+    int | None, typer.Option("--jobs", parser=whole_number, metavar="N", help="Take the first N jobs only.")
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", parser=whole_number, metavar="S", help="Seed of all random choices.")
+]
+
+
+def examples(*lines: str) -> str:
+    """Closing lines of a command's help."""
+    return "\n".join(["\b", "Examples:", *(f"  frostline {line}" for line in lines)])
+
+
+def mode_of(strict: bool | None) -> Literal["strict", "repair"] | None:
+    """Mode of reading that ``--strict`` or ``--repair`` asks for; None for neither.
+
+    Examples
+    --------
+    >>> mode_of(None), mode_of(False)
+    (None, 'repair')
+    """
+    if strict is None:
+        return None
+    return "strict" if strict else "repair"

@@ -1,0 +1,172 @@
+"""``frostline simulate``: run an instance or a trace under policies, check every schedule, compare with a bound."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from frostline.certify import check_schedule
+from frostline.cli.inputs import Reading, Workload, read_instance
+from frostline.cli.options import (
+    ClusterOption,
+    ConfigOption,
+    FormatOption,
+    JobsOption,
+    JsonOption,
+    LoadOption,
+    LocalityOption,
+    ModeOption,
+    PoolOption,
+    QuietOption,
+    TimeUnitOption,
+    examples,
+    mode_of,
+    whole_number,
+)
+from frostline.cli.output import Output, json_text
+from frostline.errors import FileError, InvalidValueError
+from frostline.policies import Policy, make_policy
+from frostline.problem import Instance
+from frostline.problem.documents import file_problem, write_text
+from frostline.problem.files import save
+from frostline.problem.refusal import never_fits
+from frostline.relaxation import Bound, lower_bound
+from frostline.report.simulation import bound_text, guarantee_text, jobs_text, passed, result_summary, result_table
+from frostline.report.workload import cluster_summary, refusal_summary, refusal_text, trace_lines
+from frostline.simulation import Result, simulate
+from frostline.units import as_int
+
+__all__ = ["EXAMPLES", "file_name", "parse_policies", "run"]
+
+EXAMPLES = examples(
+    "simulate philly.csv --cluster 128x8 --policy asrpt,fifo,sjf --out run/",
+    "simulate run/instance.json.gz --policy sjf:discipline=strict,easy --json",
+    "simulate trace.csv --pool 64 --repair --time-unit min --load 0.9 --policy asrpt",
+)
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._=-]+")
+
+
+def run(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="Trace file, or instance file or name.")],
+    policy: Annotated[str, typer.Option("--policy", metavar="A,B,...", help="Policies; parameters follow colons.")],
+    cluster: ClusterOption = None,
+    pool: PoolOption = None,
+    strict: ModeOption = None,
+    trace_format: FormatOption = None,
+    time_unit: TimeUnitOption = None,
+    locality: LocalityOption = None,
+    load: LoadOption = None,
+    jobs: JobsOption = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", parser=whole_number, metavar="S", help="Seed of policies that draw at random."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write instance, schedules and summary here.")
+    ] = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+    config: ConfigOption = None,
+) -> int:
+    """Run a trace or an instance under policies, check every schedule, and compare with a lower bound."""
+    output = Output(command="simulate", as_json=json, quiet=quiet)
+    policies = parse_policies(policy, None if seed is None else as_int(seed, "option --seed", "seed", 0))
+    reading = Reading(
+        format=trace_format, mode=mode_of(strict), time_unit=time_unit, locality=locality, jobs=jobs, load=load
+    )
+    workload, instance = read_instance(trace, cluster, pool, reading)
+    if out is not None:
+        _make_folder(out)
+        save(instance, out / "instance.json.gz")
+    setting = _setting(workload, instance, output)
+    bound = lower_bound(instance)
+    rows = []
+    for text, result in _results(policies, instance, output):
+        rows.append(_judged(text, result, instance, bound))
+        if out is not None:
+            save(result.schedule, out / file_name(text), instance=instance)
+    document = {**setting, "results": rows}
+    if out is not None:
+        write_text(out / "summary.json", json_text("simulate", document) + "\n")
+    output.document(document)
+    _report(rows, bound, output)
+    if out is not None:
+        output.remark(f"written to {out}")
+    return 0 if all(map(passed, rows)) else 1
+
+
+def parse_policies(text: str, seed: int | None = None) -> dict[str, Policy]:
+    """Policies by the text that asks for each; a seed goes to those that have such a parameter.
+
+    Raises
+    ------
+    UnknownNameError, InvalidValueError
+        A policy is unknown or named twice, or its parameters are bad.
+
+    Examples
+    --------
+    >>> [policy.name for policy in parse_policies("fifo, sjf:discipline=strict").values()]
+    ['fifo', 'sjf']
+    """
+    policies: dict[str, Policy] = {}
+    for part in map(str.strip, text.split(",")):
+        if part in policies:
+            raise InvalidValueError("option --policy", "policy", part, "is named twice")
+        made = make_policy(part)
+        if seed is not None and "seed" in made.parameters and ":seed=" not in part:
+            made = make_policy(f"{part}:seed={seed}")
+        policies[part] = made
+    return policies
+
+
+def file_name(policy: str) -> str:
+    """Name of the schedule file of a policy.
+
+    Examples
+    --------
+    >>> file_name("sjf:discipline=strict")
+    'schedule-sjf-discipline=strict.json.gz'
+    """
+    return f"schedule-{_UNSAFE.sub('-', policy)}.json.gz"
+
+
+def _setting(workload: Workload, instance: Instance, output: Output) -> dict[str, Any]:
+    """What is simulated, as the first members of the JSON object, and as remarks."""
+    trace, cluster = workload.summary, cluster_summary(instance.cluster)
+    refusals = [refusal for job in instance.jobs if (refusal := never_fits(job, instance.cluster)) is not None]
+    output.remark(f"{instance.name or 'instance'} on {cluster['text']}", *trace_lines(trace))
+    if refusals:
+        output.remark(refusal_text(refusals))
+    return {"trace": trace, "cluster": cluster, "refusals": refusal_summary(refusals)}
+
+
+def _results(policies: dict[str, Policy], instance: Instance, output: Output) -> Iterator[tuple[str, Result]]:
+    for text, policy in policies.items():
+        with output.progress(text, len(instance.jobs)) as on_progress:
+            result = simulate(instance, policy, on_progress=on_progress)
+        yield text, result
+
+
+def _judged(text: str, result: Result, instance: Instance, bound: Bound) -> dict[str, Any]:
+    return result_summary(text, result, bound, check_schedule(instance, result.schedule))
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = "is a file" if isinstance(error, FileExistsError) else file_problem(error)
+        raise FileError(out, f"cannot be made a folder: {problem}") from None
+
+
+def _report(rows: Sequence[dict[str, Any]], bound: Bound, output: Output) -> None:
+    """The table of policies, and below it the bound, the guarantees and the account of the jobs."""
+    output.table(result_table(rows))
+    output.remark(bound_text(bound))
+    output.remark(*(text for text in map(guarantee_text, rows) if text is not None))
+    output.remark(*dict.fromkeys(map(jobs_text, rows)))

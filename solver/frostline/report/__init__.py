@@ -1,0 +1,43 @@
+"""Reports: outcomes as plain JSON values and as tables for people."""
+
+from frostline.report.certificate import fault_summary, fault_table, flow_text
+from frostline.report.network import network_report, network_summary, network_table
+from frostline.report.placement import placement_lines, placement_summary, placement_table, stage_summary, stage_table
+from frostline.report.simulation import bound_summary, guarantee_text, passed, result_summary, result_table
+from frostline.report.table import Table
+from frostline.report.workload import (
+    cluster_summary,
+    histogram_table,
+    instance_summary,
+    refusal_summary,
+    refusal_text,
+    trace_lines,
+    trace_summary,
+)
+
+__all__ = [
+    "Table",
+    "bound_summary",
+    "cluster_summary",
+    "fault_summary",
+    "fault_table",
+    "flow_text",
+    "guarantee_text",
+    "histogram_table",
+    "instance_summary",
+    "network_report",
+    "network_summary",
+    "network_table",
+    "passed",
+    "placement_lines",
+    "placement_summary",
+    "placement_table",
+    "refusal_summary",
+    "refusal_text",
+    "result_summary",
+    "result_table",
+    "stage_summary",
+    "stage_table",
+    "trace_lines",
+    "trace_summary",
+]

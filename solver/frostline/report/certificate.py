@@ -1,0 +1,78 @@
+"""What the checker and the bounds say of a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from frostline.certify.schedule import Fault
+from frostline.policies.guarantee import GuaranteeReport
+from frostline.problem.instance import Instance
+from frostline.problem.schedule import Schedule
+from frostline.relaxation.bounds import Bound
+from frostline.report.numbers import number_text
+from frostline.report.table import Table
+from frostline.units import instant_us
+
+__all__ = ["fault_summary", "fault_table", "flow_text", "guarantee_fault", "guarantee_proof"]
+
+
+def fault_summary(fault: Fault) -> dict[str, Any]:
+    """A fault as plain JSON values."""
+    return {
+        "kind": fault.kind.value,
+        "job": fault.job,
+        "server": fault.server,
+        "at_s": fault.at_s,
+        "text": fault.text,
+    }
+
+
+def fault_table(faults: Iterable[Mapping[str, Any]]) -> Table:
+    """Table of faults: when, which rule, and what is wrong.
+
+    Examples
+    --------
+    >>> print(fault_table([{"kind": "missing_job", "at_s": None, "text": "job 'a' never runs"}]).text())
+    at s  fault        text
+       -  missing_job  job 'a' never runs
+    """
+    rows = [(number_text(fault["at_s"]), fault["kind"], fault["text"]) for fault in faults]
+    return Table(["at s", "fault", "text"], rows, left=(1, 2))
+
+
+def flow_text(instance: Instance, schedule: Schedule, bound: Bound) -> str | None:
+    """How far the mean flow time of a valid schedule is from a lower bound; None without jobs.
+
+    Examples
+    --------
+    >>> from frostline.problem import Cluster, Fixed, Job
+    >>> from frostline.relaxation import lower_bound
+    >>> from frostline.simulation import simulate
+    >>> jobs = [Job(id=i, release_s=0, work=Fixed(duration_s=10), gpus=8) for i in "ab"]
+    >>> instance = Instance(cluster=Cluster.uniform(1), jobs=jobs)
+    >>> flow_text(instance, simulate(instance, "fifo").schedule, lower_bound(instance))
+    'mean flow is optimal: it equals the lower bound pointwise'
+    """
+    completion_us = schedule.completion_us
+    if not completion_us:
+        return None
+    release_us = sum(instant_us(job.release_s) for job in instance.jobs if job.id in completion_us)
+    flow, least = Fraction(sum(completion_us.values()) - release_us), bound.completion_us - bound.release_us
+    if flow == least:
+        return f"mean flow is optimal: it equals the lower bound {bound.method}"
+    return f"mean flow within {100 * float(flow / least - 1):.3g} % of the lower bound {bound.method}"
+
+
+def guarantee_proof(policy: str, guarantee: GuaranteeReport) -> str:
+    """What a guarantee that holds says of a schedule."""
+    slack = "" if guarantee.worst_slack_s is None else f", least slack {number_text(guarantee.worst_slack_s)} s"
+    return f"the {guarantee.form} guarantee of {policy} holds for every job{slack}"
+
+
+def guarantee_fault(policy: str, guarantee: GuaranteeReport) -> dict[str, Any]:
+    """The breach of a guarantee as a fault."""
+    slack = 0.0 if guarantee.worst_slack_s is None else -guarantee.worst_slack_s
+    text = f"job {guarantee.worst_job!r} misses the {guarantee.form} guarantee of {policy} by {number_text(slack)} s"
+    return {"kind": "guarantee", "job": guarantee.worst_job, "server": None, "at_s": None, "text": text}

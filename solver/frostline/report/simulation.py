@@ -1,0 +1,197 @@
+"""Outcomes of simulations: one row a policy, as data and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from frostline.certify.schedule import Report
+from frostline.policies.guarantee import GuaranteeReport
+from frostline.relaxation.bounds import Bound
+from frostline.report.numbers import number_text, percent_text
+from frostline.report.table import Table
+from frostline.simulation.engine import Result
+
+__all__ = [
+    "bound_summary",
+    "bound_text",
+    "guarantee_summary",
+    "guarantee_text",
+    "jobs_text",
+    "passed",
+    "result_summary",
+    "result_table",
+]
+
+Row = Mapping[str, Any]
+
+_SYMBOLS = {"rho": "ρ", "theta": "θ"}
+
+
+def bound_summary(bound: Bound) -> dict[str, Any]:
+    """A lower bound as plain JSON values, in seconds.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> bound = Bound(method="srpt", jobs=2, completion_us=Fraction(5_000_000), release_us=1_000_000)
+    >>> bound_summary(bound)["mean_flow_s"]
+    2.0
+    """
+    return {
+        "method": bound.method,
+        "jobs": bound.jobs,
+        "total_completion_s": bound.total_completion_s,
+        "total_flow_s": bound.total_flow_s,
+        "mean_flow_s": bound.mean_flow_s,
+    }
+
+
+def bound_text(bound: Bound) -> str:
+    """Line on a lower bound, its name and its value.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> bound_text(Bound(method="srpt", jobs=2, completion_us=Fraction(5_000_000), release_us=1_000_000))
+    'lower bound (srpt): no schedule of these 2 jobs has a mean flow time below 2 s'
+    """
+    if not bound.jobs:
+        return f"lower bound ({bound.method}): no job can run"
+    value = f"{number_text(bound.mean_flow_s)} s"
+    return f"lower bound ({bound.method}): no schedule of these {bound.jobs:,} jobs has a mean flow time below {value}"
+
+
+def guarantee_summary(guarantee: GuaranteeReport | None) -> dict[str, Any] | None:
+    """Outcome of checking a guarantee as plain JSON values; None where nothing is promised."""
+    if guarantee is None:
+        return None
+    return {
+        "form": guarantee.form,
+        "parameters": dict(guarantee.parameters),
+        "holds": guarantee.holds,
+        "worst_slack_s": guarantee.worst_slack_s,
+        "worst_job": guarantee.worst_job,
+    }
+
+
+def result_summary(text: str, result: Result, bound: Bound, report: Report) -> dict[str, Any]:
+    """Outcome of one policy as plain JSON values, with stable keys.
+
+    Parameters
+    ----------
+    text : str
+        The policy as it was asked for.
+    result : Result
+        What the simulation gave.
+    bound : Bound
+        Lower bound of the instance.
+    report : Report
+        What the checker says of the schedule.
+
+    Examples
+    --------
+    >>> from frostline.certify import check_schedule
+    >>> from frostline.problem import Cluster, Fixed, Instance, Job
+    >>> from frostline.relaxation import lower_bound
+    >>> from frostline.simulation import simulate
+    >>> jobs = [Job(id=i, release_s=0, work=Fixed(duration_s=10), gpus=8) for i in "ab"]
+    >>> instance = Instance(cluster=Cluster.uniform(1), jobs=jobs)
+    >>> result = simulate(instance, "fifo")
+    >>> row = result_summary("fifo", result, lower_bound(instance), check_schedule(instance, result.schedule))
+    >>> row["mean_flow_s"], row["flow_over_bound"], row["guarantee"], row["valid"]
+    (15.0, 1.0, None, True)
+    """
+    metrics = result.metrics
+    flow_s, bound_s = metrics.mean_flow_s, bound.mean_flow_s
+    return {
+        "policy": text,
+        "parameters": dict(result.policy.parameters),
+        "submitted": metrics.submitted,
+        "jobs": metrics.jobs,
+        "refused": metrics.refused,
+        "refused_jobs": [refusal.job for refusal in result.schedule.refused],
+        "unfinished": metrics.unfinished,
+        "mean_flow_s": flow_s,
+        "median_flow_s": metrics.median_flow_s,
+        "p99_flow_s": metrics.p99_flow_s,
+        "max_flow_s": metrics.max_flow_s,
+        "mean_wait_s": metrics.mean_wait_s,
+        "makespan_s": metrics.makespan_s,
+        "utilisation": metrics.utilisation,
+        "gpu_hours": metrics.gpu_hours,
+        "bound_mean_flow_s": bound_s,
+        "bound_method": bound.method,
+        "flow_over_bound": flow_s / bound_s if flow_s is not None and bound_s else None,
+        "guarantee": guarantee_summary(result.guarantee),
+        "evictions": metrics.evictions,
+        "valid": report.valid,
+        "faults": len(report.faults),
+        "runtime_s": result.runtime_s,
+    }
+
+
+def result_table(rows: Iterable[Row]) -> Table:
+    """Table of policies: flow times in seconds, utilisation, distance to the bound, worst slack, validity."""
+    header = ["policy", "mean flow s", "median s", "p99 s", "max s", "mean wait s", "makespan s", "utilisation"]
+    header += ["flow/bound", "worst slack s", "valid"]
+    return Table(header, map(_cells, rows))
+
+
+def _cells(row: Row) -> Sequence[str]:
+    names = ("mean_flow_s", "median_flow_s", "p99_flow_s", "max_flow_s", "mean_wait_s", "makespan_s")
+    ratio, guarantee = row["flow_over_bound"], row["guarantee"]
+    return (
+        row["policy"],
+        *(number_text(row[name]) for name in names),
+        percent_text(row["utilisation"]),
+        "-" if ratio is None else f"{ratio:.4f}",
+        number_text(guarantee["worst_slack_s"] if guarantee else None),
+        "yes" if row["valid"] else f"no: {row['faults']} faults",
+    )
+
+
+def guarantee_text(row: Row) -> str | None:
+    """Line on the guarantee of one policy, its parameters and whether it holds; None where there is none.
+
+    Examples
+    --------
+    >>> guarantee = {"form": "budget", "parameters": {"G": 8, "B": 7, "rho": 1.0, "theta": 1.25, "E": 0},
+    ...              "holds": True, "worst_slack_s": 2.5, "worst_job": "a"}
+    >>> guarantee_text({"policy": "asrpt-strict", "guarantee": guarantee})
+    "asrpt-strict: budget guarantee, G = 8, B = 7, ρ = 1, θ = 1.25, E = 0; holds, least slack 2.5 s (job 'a')"
+    """
+    guarantee = row["guarantee"]
+    if guarantee is None:
+        return None
+    facts = ", ".join(_fact(name, value) for name, value in guarantee["parameters"].items())
+    outcome = "holds" if guarantee["holds"] else "is VIOLATED"
+    slack = guarantee["worst_slack_s"]
+    worst = "" if slack is None else f", least slack {number_text(slack)} s (job {guarantee['worst_job']!r})"
+    return f"{row['policy']}: {guarantee['form']} guarantee, {facts}; {outcome}{worst}"
+
+
+def _fact(name: str, value: object) -> str:
+    unit = " s" if name.endswith("_s") else ""
+    base = name.removesuffix("_s")
+    symbol = "Γ" if base == "gamma" else _SYMBOLS.get(base, base)
+    shown = number_text(value) if isinstance(value, (int, float)) else str(value)
+    return f"{symbol} = {shown}{unit}"
+
+
+def jobs_text(row: Row) -> str:
+    """Line that accounts for every job that was submitted.
+
+    Examples
+    --------
+    >>> jobs_text({"submitted": 5, "jobs": 4, "refused": 1, "unfinished": 0})
+    'submitted 5 = finished 4 + refused 1'
+    """
+    unfinished = f" + UNFINISHED {row['unfinished']:,}" if row["unfinished"] else ""
+    return f"submitted {row['submitted']:,} = finished {row['jobs']:,} + refused {row['refused']:,}{unfinished}"
+
+
+def passed(row: Row) -> bool:
+    """Whether a policy finished all jobs with a valid schedule, within its guarantee if it gives one."""
+    guarantee = row["guarantee"]
+    return row["valid"] and not row["unfinished"] and (guarantee is None or guarantee["holds"])

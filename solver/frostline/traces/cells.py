@@ -1,0 +1,213 @@
+"""What a cell of a trace says: numbers, counts of GPUs, durations, timestamps, identifiers.
+
+Every function takes the text of a cell and returns its value or raises ``BrokenRuleError``.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
+
+from frostline.traces.rules import BrokenRuleError
+
+__all__ = [
+    "LATEST_S",
+    "LONGEST_S",
+    "MISSING",
+    "TIME_UNITS",
+    "Timestamps",
+    "duration",
+    "end",
+    "gpu_count",
+    "identifier",
+    "instant",
+    "start",
+]
+
+MISSING = frozenset({"", "None", "none", "null", "NULL", "NA", "N/A", "Unknown", "unknown"})
+"""Cells that stand for no value in the public traces."""
+
+TIME_UNITS = {"s": (1.0, 1.0), "ms": (1.0, 1000.0), "min": (60.0, 1.0)}
+"""Factor and divisor that turn a number of a time unit into seconds."""
+
+LONGEST_S = 9.0e9
+"""No job can hold a longer time, in seconds."""
+
+LATEST_S = 4.4e9
+"""Instants lie within it, so that any two of them differ by less than ``LONGEST_S``."""
+
+_MOST_GPUS = 1_000_000
+_EPOCH = datetime(1970, 1, 1)
+_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+_SHORTEST_TIMESTAMP = len("2017-10-09 07:01")
+
+
+def identifier(text: str) -> str:
+    """Identifier as text: ``7``, ``07`` and ``7.0`` differ; blanks around it are a fault.
+
+    Examples
+    --------
+    >>> identifier("007")
+    '007'
+    """
+    if not (stripped := text.strip()):
+        raise BrokenRuleError("missing_value")
+    if stripped != text:
+        raise BrokenRuleError("id_blanks", stripped)
+    return text
+
+
+@lru_cache(maxsize=4096)
+def gpu_count(text: str) -> int:
+    """Whole number of GPUs, at least 1; -1 stands for a missing value, as in the Standard Workload Format.
+
+    Examples
+    --------
+    >>> gpu_count(" 8 "), gpu_count("8.0"), gpu_count("1e3")
+    (8, 8, 1000)
+    """
+    value = _number(text, "bad_gpus", "bad_gpus")
+    if value == -1:
+        raise BrokenRuleError("missing_value")
+    if value == 0:
+        raise BrokenRuleError("cpu_only")
+    if not 0 < value <= _MOST_GPUS:
+        raise BrokenRuleError("bad_gpus")
+    if value != int(value):
+        raise BrokenRuleError("fractional_gpus", math.ceil(value))
+    return int(value)
+
+
+def duration(text: str, unit: tuple[float, float]) -> float:
+    """Run time in seconds, above 0.
+
+    Examples
+    --------
+    >>> duration("90", TIME_UNITS["min"])
+    5400.0
+    """
+    value = _number(text, infinite="not_finite_duration") * unit[0] / unit[1]
+    if value < 0:
+        raise BrokenRuleError("negative_duration")
+    if value == 0:
+        raise BrokenRuleError("zero_duration")
+    if value >= LONGEST_S:
+        raise BrokenRuleError("out_of_range")
+    return value
+
+
+def instant(text: str, unit: tuple[float, float]) -> float:
+    """Time in seconds since an origin that the file does not tell.
+
+    Examples
+    --------
+    >>> instant("-1500", TIME_UNITS["ms"])
+    -1.5
+    """
+    return _within_range(_number(text) * unit[0] / unit[1])
+
+
+def start(text: str, unit: tuple[float, float], optional: bool = False) -> float:
+    """Start of a run in seconds; where it is missing, nan if it is optional and else a fault."""
+    if text.strip() in MISSING or text == "nan":
+        return _missing("missing_start", optional)
+    return instant(text, unit)
+
+
+def end(text: str, unit: tuple[float, float], start_s: float, optional: bool = False) -> float:
+    """End of a run in seconds, treated like its start; 0 after a later start stands for no end.
+
+    Examples
+    --------
+    >>> end("70", TIME_UNITS["s"], 10.0)
+    70.0
+    """
+    if text.strip() in MISSING or text == "nan":
+        return _missing("missing_end", optional)
+    value = instant(text, unit)
+    if value == 0 < start_s:
+        return _missing("missing_end", optional)
+    if value < start_s:
+        raise BrokenRuleError("inverted")
+    return value
+
+
+def _missing(rule: str, optional: bool) -> float:
+    if optional:
+        return math.nan
+    raise BrokenRuleError(rule)
+
+
+class Timestamps:
+    """Reader of the timestamps of one file, as seconds since 1970.
+
+    The first timestamp decides whether the file gives offsets from UTC; one of the other kind is a fault. Times
+    without offset are read in ``zone``, or, without one, as the hands of a clock that is never put back or forward.
+
+    Examples
+    --------
+    >>> read = Timestamps(None)
+    >>> read("2017-10-09 07:02:55") - read("2017-10-09 07:01:55")
+    60.0
+    """
+
+    def __init__(self, zone: tzinfo | None) -> None:
+        self._zone = zone
+        self._aware: bool | None = None
+
+    @property
+    def local(self) -> bool:
+        """Whether times without offset were read, and in no zone."""
+        return self._zone is None and self._aware is False
+
+    def __call__(self, text: str) -> float:
+        """Seconds since 1970 of a timestamp."""
+        moment = _datetime(text)
+        aware = moment.tzinfo is not None
+        if self._aware is None:
+            self._aware = aware
+        if self._aware is not aware:
+            raise BrokenRuleError("bad_timestamp")
+        if aware:
+            return (moment - _EPOCH_UTC).total_seconds()
+        return (moment - _EPOCH).total_seconds() if self._zone is None else _in_zone(moment, self._zone)
+
+
+def _datetime(text: str) -> datetime:
+    text = text.strip()
+    if text in MISSING:
+        raise BrokenRuleError("missing_value")
+    if len(text) < _SHORTEST_TIMESTAMP:
+        raise BrokenRuleError("bad_timestamp")
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise BrokenRuleError("bad_timestamp") from None
+
+
+def _in_zone(moment: datetime, zone: tzinfo) -> float:
+    first, second = moment.replace(tzinfo=zone, fold=0), moment.replace(tzinfo=zone, fold=1)
+    earliest = min(first.timestamp(), second.timestamp())
+    if first.utcoffset() != second.utcoffset():
+        raise BrokenRuleError("ambiguous_timestamp", earliest)
+    return earliest
+
+
+def _number(text: str, word: str = "not_a_number", infinite: str = "not_a_number") -> float:
+    """Finite number of a plain literal; ``word`` and ``infinite`` name the rules that other text breaks."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise BrokenRuleError("missing_value" if text.strip() in MISSING else word) from None
+    if not math.isfinite(value):
+        raise BrokenRuleError(infinite)
+    if "_" in text or not text.isascii():
+        raise BrokenRuleError(word)
+    return value
+
+
+def _within_range(seconds: float) -> float:
+    if not -LATEST_S < seconds < LATEST_S:
+        raise BrokenRuleError("out_of_range")
+    return seconds

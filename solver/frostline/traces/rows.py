@@ -1,0 +1,142 @@
+"""From the cells of one row to what a job needs, with every fault of the row on the way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import tzinfo
+from functools import partial
+from operator import itemgetter
+from typing import NamedTuple, TypeVar
+
+from frostline.traces import cells
+from frostline.traces.formats import Layout, TraceFormat
+from frostline.traces.rules import BrokenRuleError, Fault
+from frostline.traces.table import text_fault
+
+__all__ = ["Record", "RowReader"]
+
+T = TypeVar("T")
+
+_TEXTS = ("user", "group", "name", "status")
+# A run may differ from its end minus its start by the rounding of two whole seconds.
+_ROUNDING_S = 1.0
+
+
+class Record(NamedTuple):
+    """A row whose faults, if any, can be mended; times as in the file, in seconds."""
+
+    line: int
+    id: str
+    submit_s: float
+    gpus: int
+    duration_s: float
+    texts: tuple[str, ...]
+    repairs: tuple[str, ...]
+
+
+class RowReader:
+    """Reads rows of one layout; afterwards ``faults`` holds the faults of the last row.
+
+    Parameters
+    ----------
+    fmt : TraceFormat
+        Format of the file.
+    layout : Layout
+        Its columns.
+    unit : (float, float)
+        Factor and divisor that make seconds.
+    zone : tzinfo or None
+        Zone of timestamps without offset.
+    """
+
+    def __init__(self, fmt: TraceFormat, layout: Layout, unit: tuple[float, float], zone: tzinfo | None) -> None:
+        self.faults: list[Fault] = []
+        self._layout, self._unit, self._numbered = layout, unit, fmt.numbered
+        self._submit: Callable[[str], float] = (
+            cells.Timestamps(zone) if fmt.timestamps else partial(cells.instant, unit=unit)
+        )
+        self._timed = "duration" in layout.at
+        self._ends = "start" in layout.at and "end" in layout.at
+        # The cell that is added behind the last one is what absent columns hold.
+        self._texts = itemgetter(*(layout.at.get(field, -1) for field in _TEXTS))
+        self._line, self._row = 0, [""]
+
+    @property
+    def local_times(self) -> bool:
+        """Whether timestamps without offset were read, and in no zone."""
+        return isinstance(self._submit, cells.Timestamps) and self._submit.local
+
+    def read(self, number: int, line: int, row: list[str]) -> Record | None:
+        """Record of a row, or None where a fault cannot be mended.
+
+        Parameters
+        ----------
+        number : int
+            Number of the row, counted from 1, for formats without identifiers.
+        line : int
+            Line on which it begins.
+        row : list of str
+            Its cells; one is added.
+        """
+        self._line, self._row = line, row
+        self.faults = faults = self._broken_row()
+        if faults:
+            return None
+        row.append("")
+        job = str(number) if self._numbered else self._parse("id", cells.identifier)
+        submit_s = self._parse("submit", self._submit)
+        gpus = self._parse("gpus", cells.gpu_count)
+        duration_s = self._duration(submit_s)
+        if job is None or submit_s is None or gpus is None or duration_s is None:
+            return None
+        if faults and not all(fault.fixable for fault in faults):
+            return None
+        return Record(line, job, submit_s, gpus, duration_s, self._texts(row), tuple(fault.rule for fault in faults))
+
+    def _broken_row(self) -> list[Fault]:
+        row, header = self._row, self._layout.header
+        if len(row) != len(header):
+            note = f" ({len(header)})"
+            return [Fault(self._line, "fields", str(len(row)), "field_count", note=note)]
+        if text_fault("".join(row)):
+            broken = ((column, cell, text_fault(cell)) for column, cell in zip(header, row, strict=True))
+            return [Fault(self._line, column, cell, rule) for column, cell, rule in broken if rule]
+        return []
+
+    def _parse(self, field: str, parse: Callable[..., T], *arguments: object) -> T | None:
+        try:
+            return parse(self._row[self._layout.at[field]], *arguments)
+        except BrokenRuleError as broken:
+            self._fault(field, broken.rule, fixable=broken.fix is not None)
+            fix: T | None = broken.fix
+            return fix
+
+    def _fault(self, field: str, rule: str, *, fixable: bool) -> None:
+        at = self._layout.at[field]
+        self.faults.append(Fault(self._line, self._layout.header[at], self._row[at], rule, fixable))
+
+    def _duration(self, submit_s: float | None) -> float | None:
+        duration_s = self._parse("duration", cells.duration, self._unit) if self._timed else None
+        if not self._ends:
+            return duration_s
+        start_s = self._parse("start", cells.start, self._unit, self._timed)
+        end_s = self._parse("end", cells.end, self._unit, -math.inf if start_s is None else start_s, self._timed)
+        if start_s is None or end_s is None or math.isnan(start_s + end_s):
+            return duration_s
+        return self._check_ends(submit_s, start_s, end_s, duration_s)
+
+    def _check_ends(
+        self, submit_s: float | None, start_s: float, end_s: float, duration_s: float | None
+    ) -> float | None:
+        if submit_s is not None and start_s < submit_s:
+            self._fault("start", "start_before_submit", fixable=True)
+        run_s = round(end_s - start_s, 6)
+        if self._timed:
+            if duration_s is not None and abs(run_s - duration_s) > _ROUNDING_S:
+                self._fault("duration", "duration_mismatch", fixable=True)
+            return duration_s
+        if run_s == 0:
+            self._fault("end", "zero_duration", fixable=False)
+            return None
+        return run_s

@@ -121,10 +121,10 @@ def blocked(draw: st.DrawFn) -> tuple[FreeGpus, list[Running], Shape]:
         loads = free.best_fit(Shape(width, len(capacities)))
         if loads is not None:
             free.take(loads)
-            running.append(Running(end, task(0, 0, 1), loads, width))
+            running.append(Running(end, len(running), task(0, 0, 1), loads, width))
     shape = Shape(draw(st.integers(1, 12)), draw(st.integers(1, len(capacities))))
     assume(fits(capacities, shape) and not free.fits(shape))
-    return free, sorted(running, key=lambda run: run.end_us), shape
+    return free, sorted(running), shape
 
 
 def free_at(free: FreeGpus, running: list[Running], time: int, without: Loads = ()) -> list[int]:

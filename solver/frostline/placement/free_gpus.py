@@ -131,12 +131,10 @@ class FreeGpus:
         A job that no server can hold alone takes the servers with most free GPUs whole, and the tightest hole for
         the rest.
         """
-        if not self.fits(shape):
-            return None
         gpus = shape.gpus
         if self._levels >> gpus:
             return ((self._tightest(gpus), gpus),)
-        return tuple(sorted(self._spread(gpus)))
+        return tuple(sorted(self._spread(gpus))) if self.fits(shape) else None
 
     def _tightest(self, gpus: int) -> int:
         """Lowest server among those with the fewest, but at least so many, free GPUs."""

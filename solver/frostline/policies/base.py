@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from frostline.placement.free_gpus import FreeGpus
 from frostline.policies.reservation import Reservation
@@ -15,24 +14,21 @@ from frostline.problem.placement import Placement
 __all__ = ["Decision", "Offer", "Policy", "Start", "View", "Wait"]
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """GPUs for a task on the free GPUs of this instant, and how long it would run on them."""
 
     placement: Placement
     duration_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """Start a waiting task that fits, at once; ``on_budget`` charges its GPUs to the out-of-order budget."""
 
     task: Task
     on_budget: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """Start nothing more; ask again at the next event, and at ``until_us`` at the latest."""
 
     until_us: int | None = None

@@ -69,7 +69,7 @@ def reserve(shape: Shape, now_us: int, free: FreeGpus, running: Sequence[Running
     >>> from frostline.policies.task import Running
     >>> free = FreeGpus([4, 4])
     >>> free.take(((0, 3), (1, 2)))
-    >>> running = [Running(5, None, ((0, 3),), 3), Running(9, None, ((1, 2),), 2)]
+    >>> running = [Running(5, 0, None, ((0, 3),), 3), Running(9, 1, None, ((1, 2),), 2)]
     >>> [reserve(shape, 0, free, running).time_us for shape in (Shape(4, 2), Shape(4, 1), Shape(7, 2))]
     [5, 5, 9]
     >>> reserve(Shape(4, 1), 0, free, running).spares(((0, 1),))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from frostline.placement.free_gpus import Loads, Shape
 from frostline.problem.job import Job
@@ -52,12 +52,13 @@ class Task:
         return self.shape.gpus * self.duration_us
 
 
-@dataclass(slots=True, eq=False)
-class Running:
-    """A task that holds GPUs, expected until ``end_us``; ``on_budget`` if it was started out of order on the budget."""
+class Running(NamedTuple):
+    """A task that holds GPUs; sorted by (expected end, number)."""
 
     end_us: int
+    number: int
     task: Task
     loads: Loads
     gpus: int
     on_budget: bool = False
+    """Whether it was started out of order on the budget."""

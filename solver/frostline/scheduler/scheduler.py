@@ -5,7 +5,7 @@ The same object serves a real cluster and the simulator, which only feeds it eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from frostline.errors import InvalidValueError
@@ -75,10 +75,7 @@ class Scheduler:
     def __init__(self, cluster: Cluster, policy: Policy | str, expected: Iterable[Job] = ()) -> None:
         self.cluster = cluster
         self.policy = make_policy(policy) if isinstance(policy, str) else policy
-        shapes = {shape_of(job, cluster) for job in expected if never_fits(job, cluster) is None}
-        if not shapes and cluster.gpus:
-            shapes = {Shape(cluster.gpus, len(cluster.servers))}
-        self._state = State(cluster, self.policy, shapes)
+        self._state = State(cluster, self.policy, _shapes(cluster, expected))
         self._coming: list[Job] = []
         self._finished: list[str] = []
         self._known: set[str] = set()
@@ -164,7 +161,7 @@ class Scheduler:
         """Ask the policy until it waits; each decision sees the last."""
         state, decide = self._state, self.policy.decide
         starts: list[Segment] = []
-        while True:
+        while len(state.waiting):
             decision = decide(state)
             if not isinstance(decision, Start):
                 return starts, self._wake_us(decision.until_us)
@@ -176,6 +173,7 @@ class Scheduler:
             state.start(task, offer, decision.on_budget)
             end_us = state.now_us + offer.duration_us
             starts.append(Segment(task.job.id, state.now_us, end_us, offer.placement))
+        return starts, self._wake_us(None)
 
     def _wake_us(self, until_us: int | None) -> int | None:
         """Earliest of the policy's wish and the next release of a submitted job."""
@@ -183,3 +181,11 @@ class Scheduler:
             return until_us
         release_us = min(instant_us(job.release_s) for job in self._coming)
         return release_us if until_us is None else min(until_us, release_us)
+
+
+def _shapes(cluster: Cluster, expected: Iterable[Job]) -> Iterator[Shape]:
+    """Shapes of the expected jobs that fit; without any, of a job as wide as the cluster."""
+    shapes = {shape_of(job, cluster) for job in expected if never_fits(job, cluster) is None}
+    if not shapes and cluster.gpus:
+        shapes = {Shape(cluster.gpus, len(cluster.servers))}
+    yield from shapes

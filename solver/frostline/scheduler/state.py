@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
-from operator import attrgetter
 
 from frostline.placement.free_gpus import FreeGpus, Shape, shape_of
 from frostline.placement.offer import place_job
@@ -21,8 +20,6 @@ from frostline.timing.duration import fastest_us
 from frostline.units import instant_us
 
 __all__ = ["State"]
-
-_END = attrgetter("end_us")
 
 
 class State:
@@ -41,6 +38,8 @@ class State:
     __slots__ = (
         "_reservation",
         "_run_of",
+        "_saturation",
+        "_shapes",
         "_virtual",
         "arrived",
         "arrived_work",
@@ -51,7 +50,6 @@ class State:
         "now_us",
         "policy",
         "running",
-        "saturation",
         "waiting",
     )
 
@@ -61,7 +59,8 @@ class State:
         self.free = FreeGpus(cluster.capacities)
         self.waiting = WaitingQueue()
         self.running: list[Running] = []  # sorted by expected end
-        self.saturation = saturation(shapes, cluster)
+        self._shapes = shapes
+        self._saturation: int | None = None
         self.budget_gpus = 0
         self.longest_us = 0
         self.arrived = 0
@@ -81,6 +80,13 @@ class State:
     def next_due_us(self) -> int | None:
         """When the next task becomes due if nothing arrives."""
         return None if self._virtual is None else self._virtual.next_due_us
+
+    @property
+    def saturation(self) -> int:
+        """B of the shapes that are expected."""
+        if self._saturation is None:
+            self._saturation = saturation(self._shapes, self.cluster)
+        return self._saturation
 
     def offer(self, task: Task) -> Offer | None:
         """GPUs on offer for a task now; None when it does not fit."""
@@ -132,8 +138,8 @@ class State:
             self._virtual.leave(task)
         loads = offer.placement.loads
         self.free.take(loads)
-        run = Running(self.now_us + offer.duration_us, task, loads, task.shape.gpus, on_budget)
-        insort(self.running, run, key=_END)
+        run = Running(self.now_us + offer.duration_us, task.number, task, loads, task.shape.gpus, on_budget)
+        insort(self.running, run)
         self._run_of[task.job.id] = run
         self.budget_gpus += run.gpus * on_budget
         self._reservation = None
@@ -141,10 +147,7 @@ class State:
     def finish(self, job: str) -> Running:
         """A running job gives its GPUs back."""
         run = self._run_of.pop(job)
-        i = bisect_left(self.running, run.end_us, key=_END)
-        while self.running[i] is not run:
-            i += 1
-        del self.running[i]
+        del self.running[bisect_left(self.running, run)]
         self.free.give(run.loads)
         self.budget_gpus -= run.gpus * run.on_budget
         self._reservation = None

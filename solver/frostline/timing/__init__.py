@@ -1,1 +1,20 @@
 """How long one iteration takes, given which server holds which replica."""
+
+from frostline.timing.contention import ContentionTime
+from frostline.timing.duration import fastest_us, job_duration_us, training_time
+from frostline.timing.iteration_time import IterationTime, cut_bytes, iteration_ns
+from frostline.timing.link import LinkTime
+from frostline.timing.stage_graph import StageGraph, stage_graph
+
+__all__ = [
+    "ContentionTime",
+    "IterationTime",
+    "LinkTime",
+    "StageGraph",
+    "cut_bytes",
+    "fastest_us",
+    "iteration_ns",
+    "job_duration_us",
+    "stage_graph",
+    "training_time",
+]

@@ -100,7 +100,7 @@ def test_the_readme_names_them_all() -> None:
 def test_philly_like() -> None:
     instance = load_named_instance("philly-like-5000")
     assert (len(instance.jobs), instance.cluster.capacities) == (5000, (8,) * 64)
-    assert offered_load(instance.jobs, instance.cluster.gpus) == pytest.approx(0.9)
+    assert offered_load(instance.jobs, instance.cluster.gpus) == pytest.approx(2.0)
     assert digest(instance) == digest(load_named_instance("philly-like-5000"))
     assert instance.provenance["seed"] == "20170807"
 

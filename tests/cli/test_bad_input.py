@@ -130,7 +130,9 @@ def test_no_file_and_a_folder(refused, tmp_path):
         (("--cluster", "8x0"), "gpus=0 must be at least 1"),
         (("--cluster", "eight"), "SERVERSxGPUS"),
         (("--cluster", "none.json"), "no such file"),
-        (("--cluster", "9999999x8"), "at most"),
+        (("--cluster", "99999999x8"), "at most"),
+        (("--cluster", "10000x10000"), "gpus in all"),
+        (("--pool", "99999999"), "at most"),
         (("--pool", "0"), "at least 1"),
         (("--pool", "2.5"), "2.5"),
         (("--pool", "8", "--load", "nan"), "finite"),
@@ -139,6 +141,8 @@ def test_no_file_and_a_folder(refused, tmp_path):
         (("--pool", "8", "--format", "phily"), "did you mean 'philly'"),
         (("--pool", "8", "--time-unit", "h"), "time unit"),
         (("--pool", "8", "--locality", "rack"), "locality"),
+        (("--pool", "8", "--zone", "Mars/Olympus"), "zone"),
+        (("--pool", "8", "--duplicates", "merge"), "duplicates"),
         (("--pool", "8", "--nosuch"), "--nosuch"),
         (("--pool", "8", "--seed", "-1"), "--seed"),
     ],
@@ -147,7 +151,9 @@ def test_bad_options(refused, trace, words, said):
     assert said in refused("simulate", trace, "--policy", "fifo", *words)
 
 
-@pytest.mark.parametrize("option", [("--repair",), ("--strict",), ("--format", "philly"), ("--time-unit", "s")])
+@pytest.mark.parametrize(
+    "option", [("--repair",), ("--strict",), ("--format", "philly"), ("--time-unit", "s"), ("--zone", "UTC")]
+)
 def test_options_for_traces_do_not_go_with_instances(refused, option):
     message = refused("simulate", "q06", "--policy", "fifo", *option)
     assert option[0] in message

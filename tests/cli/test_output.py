@@ -88,6 +88,7 @@ def test_json_refuses_what_is_not_finite():
     [
         (PermissionError(13, "Permission denied", "x.json"), 2, "error: x.json: Permission denied\n"),
         (OSError("odd"), 2, "error: input or output: odd\n"),
+        (MemoryError(), 2, "error: this needs more memory than there is\n"),
         (KeyboardInterrupt(), 130, ""),
     ],
 )

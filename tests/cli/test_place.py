@@ -84,7 +84,7 @@ def test_what_does_not_fit_is_infeasible(run, run_json):
     document = run_json(*words, code=1)
     assert document["placement"] is None
     assert document["feasible"] is False
-    assert set(document) >= KEYS
+    assert set(document) == set(run_json(*words[:2], "--gpus", 2, "--cluster", "2x8"))
     result = run(*words)
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [f"error: {document['why']}"]
@@ -100,7 +100,8 @@ def test_what_does_not_fit_is_infeasible(run, run_json):
         (("--replicas", "2,0", "--cluster", "2x8"), "at least 1"),
         (("--replicas", "2,2", "--stages", "3", "--cluster", "2x8"), "3"),
         (("--gpus", "2", "--stages", "99", "--cluster", "2x8"), "stages=99"),
-        (("--gpus", "2", "--cluster", "2x8", "--free", "8"), "free"),
+        (("--gpus", "2", "--cluster", "2x8", "--free", "1"), "one entry for each of 2 servers"),
+        (("--gpus", "0", "--cluster", "2x8"), "at least 1"),
         (("--gpus", "2", "--cluster", "2x8", "--free", "9,0"), "at most its 8"),
         (("--gpus", "2", "--cluster", "2x8", "--free", "8,-1"), "at least 0"),
         (("--gpus", "2", "--cluster", "2x8", "--method", "heavy"), "did you mean 'heavy-edge'"),
@@ -117,6 +118,11 @@ def test_what_does_not_fit_is_infeasible(run, run_json):
 )
 def test_bad_options(refused, words, said):
     assert said in refused("place", "gpt2", *words)
+
+
+@pytest.mark.parametrize("words", [("--gpus", 10**9), ("--replicas", 10**17)])
+def test_far_more_than_there_is_is_refused_at_once(run, words):
+    assert run("place", "gpt2", *words, "--cluster", "1x8").exit_code == 1
 
 
 def test_unknown_network(refused, tmp_path):

@@ -11,6 +11,7 @@ from frostline.errors import InvalidValueError
 from frostline.policies import registry
 from frostline.policies.list_policy import fifo
 from frostline.problem import load_instance, load_schedule
+from frostline.report import passed
 
 RESULT_KEYS = {
     "policy",
@@ -144,6 +145,18 @@ def test_pool_jobs_load_and_time_unit(run_json, trace):
     assert document["results"][0]["mean_flow_s"] == 120
 
 
+def test_zone_and_duplicates(run_json, tmp_path):
+    trace = tmp_path / "trace.csv"
+    row = "2017-11-05 00:30:00,1,60\n"
+    trace.write_text("timestamp,num_gpus,duration\n" + row + row + "2017-11-05 03:30:00,1,60\n", encoding="utf-8")
+    words = ("simulate", trace, "--pool", 8, "--policy", "fifo")
+    assert run_json(*words)["trace"]["span_s"] == 3 * 3600
+    # The clocks of Los Angeles were put back by an hour in between.
+    summary = run_json(*words, "--zone", "America/Los_Angeles", "--duplicates", "drop")["trace"]
+    assert summary["span_s"] == 4 * 3600
+    assert summary["dropped"] == {"duplicate_row": 1}
+
+
 def test_shipped_instance_by_name(run_json):
     document = run_json("simulate", "q06", "--policy", "fifo")
     assert document["results"][0]["mean_flow_s"] * 3 == pytest.approx(322)
@@ -166,6 +179,13 @@ def test_instance_without_jobs(run_json, tmp_path):
     )
     (row,) = run_json("simulate", tmp_path / "none.json", "--policy", "fifo")["results"]
     assert (row["submitted"], row["mean_flow_s"], row["flow_over_bound"]) == (0, None, None)
+
+
+def test_cluster_without_gpus_refuses_every_job(run_json, tmp_path):
+    cluster = tmp_path / "none.json"
+    cluster.write_text('{"format": "frostline/cluster", "version": 1, "servers": []}', encoding="utf-8")
+    for row in run_json("simulate", "q06", "--cluster", cluster, "--policy", "fifo,asrpt-guard")["results"]:
+        assert (row["jobs"], row["refused"], row["utilisation"]) == (0, 3, None)
 
 
 @pytest.mark.parametrize(
@@ -229,3 +249,17 @@ def test_policies_with_blanks_between():
 
 def test_file_names_are_safe():
     assert file_name("a/b:c d=..\\e") == "schedule-a-b-c-d=..-e.json.gz"
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [
+        ({}, True),
+        ({"guarantee": None}, True),
+        ({"valid": False}, False),
+        ({"unfinished": 1}, False),
+        ({"guarantee": {"holds": False}}, False),
+    ],
+)
+def test_what_counts_as_passed(change, outcome):
+    assert passed({"valid": True, "unfinished": 0, "guarantee": {"holds": True}} | change) is outcome

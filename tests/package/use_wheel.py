@@ -13,25 +13,46 @@ from frostline.simulation import simulate
 from frostline.traces import generate_jobs
 from frostline.traces.library import instance_names, load_named_instance
 
-source = Path(sys.argv[1])
-package = Path(str(files("frostline")))
-assert source not in package.parents, f"frostline comes from the source tree: {package}"
-assert (package / "py.typed").is_file()
-assert not list((package / "models").glob("*.py"))
-assert shipped_network("gpt2").params == 124_439_808
-assert len(network_names()) == len(list((source / "models").glob("*.json")))
-assert load_named_instance("p14").jobs[2].id == "J3"
-assert "philly-like-5000" in instance_names()
-instance = Instance(cluster=Cluster.uniform(4), jobs=generate_jobs(200, seed=1, gpus=32))
-result = simulate(instance, "asrpt")
-assert result.metrics.jobs == 200
-assert frostline.__version__
 
-heavy = ("ortools", "sklearn", "matplotlib", "numba", "pandas", "scipy", "pulp", "highspy", "cattrs", "rich", "typer")
-loaded = subprocess.run(
-    [sys.executable, "-c", "import frostline, sys; print(*sorted({name.partition('.')[0] for name in sys.modules}))"],
-    check=True,
-    capture_output=True,
-    text=True,
-).stdout.split()
-assert not set(heavy) & set(loaded), f"import frostline loads {sorted(set(heavy) & set(loaded))}"
+def main(source: Path) -> None:
+    package = Path(str(files("frostline")))
+    assert source not in package.parents, f"frostline comes from the source tree: {package}"
+    assert (package / "py.typed").is_file()
+    assert not list((package / "models").glob("*.py"))
+    assert shipped_network("gpt2").params == 124_439_808
+    assert len(network_names()) == len(list((source / "models").glob("*.json")))
+    assert load_named_instance("p14").jobs[2].id == "J3"
+    assert "philly-like-5000" in instance_names()
+    instance = Instance(cluster=Cluster.uniform(4), jobs=generate_jobs(200, seed=1, gpus=32))
+    result = simulate(instance, "asrpt")
+    assert result.metrics.jobs == 200
+    assert frostline.__version__
+
+    heavy = (
+        "ortools",
+        "sklearn",
+        "matplotlib",
+        "numba",
+        "pandas",
+        "scipy",
+        "pulp",
+        "highspy",
+        "cattrs",
+        "rich",
+        "typer",
+    )
+    loaded = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import frostline, sys; print(*sorted({name.partition('.')[0] for name in sys.modules}))",
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    assert not set(heavy) & set(loaded), f"import frostline loads {sorted(set(heavy) & set(loaded))}"
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -14,13 +14,12 @@ import networkx as nx
 import numpy as np
 import pytest
 
-import frostline.placement.place as place_module
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.placement.descent import Descent
 from frostline.placement.heavy_edge import heavy_edge
 from frostline.placement.local_search import merged
 from frostline.placement.packing import best_fit, whole_stages
-from frostline.placement.place import METHODS, place
+from frostline.placement.place import METHODS, Answer, place
 from frostline.placement.request import Request, columns_of
 from frostline.placement.result import DoesNotFitError
 from frostline.problem.cluster import Cluster, Server
@@ -263,11 +262,11 @@ class TestMethods:
         assert request_of_two.value_ns(found) < request_of_two.value_ns(start)
 
     def test_a_method_is_one_entry(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def proving(request: Request) -> place_module.Answer:
+        def proving(request: Request) -> Answer:
             value_ns = request.value_ns(best_fit(request))
-            return place_module.Answer(matrix=best_fit(request), source="packed", bound_ns=value_ns, bound="told")
+            return Answer(matrix=best_fit(request), source="packed", bound_ns=value_ns, bound="told")
 
-        monkeypatch.setitem(place_module.METHODS, "proving", proving)
+        monkeypatch.setitem(METHODS, "proving", proving)
         result = place(slow_card(unit_graph({(0, 1): 4}, 2)), [1, 1], method="proving")
         assert (result.method, result.status.source, result.status.bound) == ("proving", "packed", "told")
         assert result.status.proved_optimal and result.bound_s == result.seconds == 2.0

@@ -117,7 +117,8 @@ def test_typo_is_answered_with_a_suggestion() -> None:
     ("text", "message"),
     [
         ("fifo:discipline=lazy", "unknown discipline 'lazy'"),
-        ("fifo:depth=3", "are not accepted"),
+        ("fifo:depth=3", "unknown parameter of policy 'fifo' 'depth'"),
+        ("fifo:name=x", "unknown parameter of policy 'fifo' 'name'"),
         ("fifo:strict", "must read name=value"),
         ("asrpt-budget:share=1.5", "share=1.5 must be at most 1"),
         ("asrpt-budget:share=-1", "share=-1 must be at least 0"),

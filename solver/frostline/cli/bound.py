@@ -10,6 +10,7 @@ from frostline.cli.inputs import Reading, read_instance
 from frostline.cli.options import (
     ClusterOption,
     ConfigOption,
+    DuplicatesOption,
     FormatOption,
     JobsOption,
     JsonOption,
@@ -19,6 +20,7 @@ from frostline.cli.options import (
     PoolOption,
     QuietOption,
     TimeUnitOption,
+    ZoneOption,
     examples,
     mode_of,
 )
@@ -42,6 +44,8 @@ def run(
     strict: ModeOption = None,
     trace_format: FormatOption = None,
     time_unit: TimeUnitOption = None,
+    zone: ZoneOption = None,
+    duplicates: DuplicatesOption = None,
     locality: LocalityOption = None,
     load: LoadOption = None,
     jobs: JobsOption = None,
@@ -52,7 +56,14 @@ def run(
     """Lower bound on the total completion and flow time of every schedule, even of one that knows the future."""
     output = Output(command="bound", as_json=json, quiet=quiet)
     reading = Reading(
-        format=trace_format, mode=mode_of(strict), time_unit=time_unit, locality=locality, jobs=jobs, load=load
+        format=trace_format,
+        mode=mode_of(strict),
+        time_unit=time_unit,
+        zone=zone,
+        duplicates=duplicates,
+        locality=locality,
+        jobs=jobs,
+        load=load,
     )
     _, instance = read_instance(source, cluster, pool, reading)
     bound = lower_bound(instance, method)

@@ -15,7 +15,7 @@ from frostline.units import as_bytes, as_int
 __all__ = ["bandwidth", "cluster_of", "required_cluster", "whole_numbers"]
 
 _UNIFORM = re.compile(r"\s*(\d{1,9})\s*[xX×]\s*(\d{1,9})\s*")
-_MOST_SERVERS = 1_000_000
+_MOST_GPUS = 10_000_000
 
 
 def cluster_of(spec: str | None, pool: int | None = None, **attributes: Any) -> Cluster | None:
@@ -48,16 +48,23 @@ def cluster_of(spec: str | None, pool: int | None = None, **attributes: Any) -> 
     if "gpu_type" in given:
         given["gpu_type"] = gpu_type(given["gpu_type"])
     if spec is None:
-        return None if pool is None else Cluster.pool(as_int(pool, "option --pool", "gpus", 1), **given)
+        return None if pool is None else Cluster.pool(_count(pool, "--pool", "gpus"), **given)
     if pool is not None:
         raise UsageError("give --cluster or --pool, not both")
     uniform = _UNIFORM.fullmatch(spec)
     if uniform is None:
         return _from_file(spec, given)
-    servers = as_int(int(uniform[1]), "option --cluster", "servers", 1)
-    if servers > _MOST_SERVERS:
-        raise InvalidValueError("option --cluster", "servers", servers, f"must be at most {_MOST_SERVERS}")
-    return Cluster.uniform(servers, as_int(int(uniform[2]), "option --cluster", "gpus", 1), **given)
+    servers, gpus = _count(int(uniform[1]), "--cluster", "servers"), _count(int(uniform[2]), "--cluster", "gpus")
+    _count(servers * gpus, "--cluster", "gpus in all")
+    return Cluster.uniform(servers, gpus, **given)
+
+
+def _count(value: int, option: str, field: str) -> int:
+    """Number of servers or GPUs: at least one, and no more than any cluster has."""
+    count = as_int(value, f"option {option}", field, 1)
+    if count > _MOST_GPUS:
+        raise InvalidValueError(f"option {option}", field, value, f"must be at most {_MOST_GPUS}")
+    return count
 
 
 def required_cluster(spec: str | None, pool: int | None, **attributes: Any) -> Cluster:

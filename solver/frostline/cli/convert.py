@@ -11,6 +11,7 @@ from frostline.cli.inputs import CSV_ENDINGS, JSON_ENDINGS, Reading, Workload, r
 from frostline.cli.options import (
     ClusterOption,
     ConfigOption,
+    DuplicatesOption,
     FormatOption,
     JobsOption,
     JsonOption,
@@ -20,6 +21,7 @@ from frostline.cli.options import (
     PoolOption,
     QuietOption,
     TimeUnitOption,
+    ZoneOption,
     examples,
     mode_of,
 )
@@ -46,6 +48,8 @@ def run(
     strict: ModeOption = None,
     trace_format: FormatOption = None,
     time_unit: TimeUnitOption = None,
+    zone: ZoneOption = None,
+    duplicates: DuplicatesOption = None,
     locality: LocalityOption = None,
     load: LoadOption = None,
     jobs: JobsOption = None,
@@ -57,7 +61,14 @@ def run(
     output = Output(command="convert", as_json=json, quiet=quiet)
     check_ending(target)
     reading = Reading(
-        format=trace_format, mode=mode_of(strict), time_unit=time_unit, locality=locality, jobs=jobs, load=load
+        format=trace_format,
+        mode=mode_of(strict),
+        time_unit=time_unit,
+        zone=zone,
+        duplicates=duplicates,
+        locality=locality,
+        jobs=jobs,
+        load=load,
     )
     workload = read_workload(source, cluster, pool, reading)
     write_workload(workload, target)

@@ -68,6 +68,8 @@ class CommandGroup(TyperGroup):
             code = fail(f"{error.format_message()}{_where_to_look(error)}")
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
+        except MemoryError:
+            code = fail("this needs more memory than there is")
         except OSError as error:
             code = fail(f"{error.filename or 'input or output'}: {error.strerror or error}")
         sys.exit(code)

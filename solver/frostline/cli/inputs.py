@@ -30,8 +30,8 @@ class Reading:
 
     Parameters
     ----------
-    format, time_unit : str or None
-        Of a trace.
+    format, time_unit, zone, duplicates : str or None
+        Of a trace; see :func:`~frostline.traces.reader.read_trace`.
     mode : {"strict", "repair"} or None
         Whether a trace with bad rows is refused or repaired.
     locality : str or None
@@ -45,6 +45,8 @@ class Reading:
     format: str | None = None
     mode: Literal["strict", "repair"] | None = None
     time_unit: str | None = None
+    zone: str | None = None
+    duplicates: str | None = None
     locality: str | None = None
     jobs: int | None = None
     load: float | None = None
@@ -131,6 +133,8 @@ def _trace(source: str, cluster: Cluster | None, reading: Reading) -> Workload:
         mode=reading.mode or "strict",
         time_unit=cast(Literal["s", "ms", "min"], reading.time_unit or "s"),
         locality=locality,
+        zone=reading.zone,
+        duplicates=cast(Literal["keep", "drop"], reading.duplicates or "keep"),
     )
     file = Path(source).name
     provenance = {"trace": file, "format": trace.report.format, "mode": trace.report.mode}
@@ -139,9 +143,11 @@ def _trace(source: str, cluster: Cluster | None, reading: Reading) -> Workload:
 
 
 def _refuse_trace_options(source: str, reading: Reading) -> None:
-    asked = [reading.format and "--format", reading.mode and f"--{reading.mode}", reading.time_unit and "--time-unit"]
-    for option in filter(None, asked):
-        raise UsageError(f"{option} is for traces; {source} is an instance")
+    mode = {"mode": f"--{reading.mode}"}
+    for field in ("format", "mode", "time_unit", "zone", "duplicates"):
+        if getattr(reading, field) is not None:
+            option = mode.get(field, f"--{field.replace('_', '-')}")
+            raise UsageError(f"{option} is for traces; {source} is an instance")
 
 
 def _located(jobs: Sequence[Job], locality: str | None) -> tuple[Job, ...]:

@@ -12,6 +12,7 @@ from frostline.cli.config import apply_config
 __all__ = [
     "ClusterOption",
     "ConfigOption",
+    "DuplicatesOption",
     "FormatOption",
     "JobsOption",
     "JsonOption",
@@ -22,6 +23,7 @@ __all__ = [
     "QuietOption",
     "SeedOption",
     "TimeUnitOption",
+    "ZoneOption",
     "examples",
     "mode_of",
     "number",
@@ -88,6 +90,16 @@ ModeOption = Annotated[
 ]
 TimeUnitOption = Annotated[
     str | None, typer.Option("--time-unit", metavar="s|ms|min", help="Unit of times in the trace; by default s.")
+]
+ZoneOption = Annotated[
+    str | None,
+    typer.Option("--zone", metavar="NAME", help="Zone of timestamps without offset, such as America/Los_Angeles."),
+]
+DuplicatesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--duplicates", metavar="keep|drop", help="Rows of a trace that equal an earlier one; by default keep."
+    ),
 ]
 LocalityOption = Annotated[
     str | None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,6 +31,7 @@ from frostline.timing.contention import ContentionTime
 from frostline.timing.iteration_time import IterationTime
 from frostline.timing.link import LinkTime
 from frostline.timing.stage_graph import StageGraph, stage_graph
+from frostline.units import as_int
 
 __all__ = ["EXAMPLES", "network_of", "run"]
 
@@ -41,6 +42,7 @@ EXAMPLES = examples(
 )
 
 _TIMINGS = ("contention", "overlap", "link")
+_PLAN = ("stages", "global_batch", "micro_batches", "precision", "utilisation")
 
 
 def run(
@@ -120,20 +122,46 @@ def run(
     network = network_of(model)
     cards = {"nic_bytes_per_s": bandwidth(nic, "--nic"), "nvlink_bytes_per_s": bandwidth(nvlink, "--nvlink")}
     servers = required_cluster(cluster, None, gpu_type=gpu_type, **cards)
+    room = _room(free, servers)
+    counts = whole_numbers(replicas, "--replicas", 1)
+    need = _need(counts, gpus)
+    setting = {"model": network.name, "gpus": need, "cluster": cluster_summary(servers), "free": list(room)}
+    setting |= {"timing": timing, "objective": objective, "seed": seed}
+    if need > sum(room):
+        why = str(DoesNotFitError(need, sum(room)))
+        output.document({**setting, **dict.fromkeys(_PLAN), **infeasible_summary(method, why)})
+        return fail(why, INFEASIBLE)
     fields = {"micro_batches": micro_batches, "precision": precision, "utilisation": utilisation}
-    plan = _plan(network, stages, whole_numbers(replicas, "--replicas", 1), gpus, global_batch, fields)
-    room = whole_numbers(free, "--free", 0) or servers.capacities
+    plan = _plan(network, need, stages, counts, global_batch, fields)
     graph = stage_graph(plan, _slowest_gpu(servers, precision))
-    setting = _setting(plan, graph, servers, room) | {"timing": timing, "objective": objective, "seed": seed}
     search: dict[str, Any] = {"method": method, "objective": objective, "time_limit_s": time_limit, "seed": seed}
-    try:
-        result = place(_model(timing, graph, servers), room, cluster=servers, **search)
-    except DoesNotFitError as error:
-        output.document({**setting, **infeasible_summary(method, str(error))})
-        return fail(str(error), INFEASIBLE)
-    output.document({**setting, **placement_summary(result, servers)})
+    result = place(_model(timing, graph, servers), room, cluster=servers, **search)
+    described = {name: getattr(plan, name) for name in _PLAN} | {"stages": stage_summary(plan, graph)}
+    output.document({**setting, **described, **placement_summary(result, servers)})
     _report(plan, graph, servers, result, output)
     return 0
+
+
+def _room(free: str | None, cluster: Cluster) -> tuple[int, ...]:
+    """Free GPUs of every server; all where nothing was said."""
+    room = whole_numbers(free, "--free", 0)
+    if room is None:
+        return cluster.capacities
+    if len(room) != len(cluster.servers):
+        rule = f"must have one entry for each of {len(cluster.servers)} servers"
+        raise InvalidValueError("option --free", "free", free, rule)
+    return room
+
+
+def _need(replicas: tuple[int, ...] | None, gpus: int | None) -> int:
+    """GPUs of the job."""
+    if replicas is None:
+        if gpus is None:
+            raise UsageError("give --replicas or --gpus")
+        return as_int(gpus, "option --gpus", "gpus", 1)
+    if gpus not in (None, sum(replicas)):
+        raise InvalidValueError("option --gpus", "gpus", gpus, f"must be the {sum(replicas)} of --replicas")
+    return sum(replicas)
 
 
 def network_of(model: str) -> Network:
@@ -144,21 +172,15 @@ def network_of(model: str) -> Network:
 
 def _plan(
     network: Network,
+    gpus: int,
     stages: int | None,
     replicas: tuple[int, ...] | None,
-    gpus: int | None,
     global_batch: int | None,
     fields: Mapping[str, Any],
 ) -> TrainingPlan:
     """Plan with stages of balanced compute and the replicas that were asked for, else balanced ones."""
-    if replicas is None:
-        if gpus is None:
-            raise UsageError("give --replicas or --gpus")
-    elif gpus not in (None, sum(replicas)):
-        raise InvalidValueError("option --gpus", "gpus", gpus, f"must be the {sum(replicas)} of --replicas")
-    else:
-        gpus = sum(replicas)
-        stages = len(replicas) if stages is None else stages
+    if replicas is not None and stages is None:
+        stages = len(replicas)
     plan = TrainingPlan.balanced(network, gpus, stages=stages, **fields)
     changes = {"replicas": replicas, "global_batch": global_batch}
     return plan.replace(**{name: value for name, value in changes.items() if value is not None})
@@ -167,8 +189,6 @@ def _plan(
 def _slowest_gpu(cluster: Cluster, precision: str) -> GpuType:
     """Slowest type of GPU in a cluster, which sets the pace of the job."""
     kinds = {server.gpu_type for server in cluster.servers}
-    if not kinds:
-        raise InvalidValueError("option --cluster", "servers", 0, "must be at least 1")
     return min(kinds, key=lambda kind: (kind.peak(precision), kind.name))
 
 
@@ -178,21 +198,6 @@ def _model(timing: str, graph: StageGraph, cluster: Cluster) -> IterationTime:
     if timing == "link":
         return LinkTime.of_cluster(graph, cluster)
     return ContentionTime.of_cluster(graph, cluster, overlap=timing == "overlap")
-
-
-def _setting(plan: TrainingPlan, graph: StageGraph, cluster: Cluster, room: Sequence[int]) -> dict[str, Any]:
-    """What is placed and where, as the first members of the JSON object."""
-    return {
-        "model": plan.network.name,
-        "gpus": plan.gpus,
-        "global_batch": plan.global_batch,
-        "micro_batches": plan.micro_batches,
-        "precision": plan.precision,
-        "utilisation": plan.utilisation,
-        "stages": stage_summary(plan, graph),
-        "cluster": cluster_summary(cluster),
-        "free": list(room),
-    }
 
 
 def _report(plan: TrainingPlan, graph: StageGraph, cluster: Cluster, result: PlacementResult, output: Output) -> None:

@@ -13,12 +13,14 @@ from frostline.cli.inputs import Reading, Workload, read_workload
 from frostline.cli.options import (
     ClusterOption,
     ConfigOption,
+    DuplicatesOption,
     FormatOption,
     JsonOption,
     ModeOption,
     PoolOption,
     QuietOption,
     TimeUnitOption,
+    ZoneOption,
     examples,
     mode_of,
 )
@@ -48,6 +50,8 @@ def run(
     strict: ModeOption = None,
     trace_format: FormatOption = None,
     time_unit: TimeUnitOption = None,
+    zone: ZoneOption = None,
+    duplicates: DuplicatesOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     config: ConfigOption = None,
@@ -59,7 +63,13 @@ def run(
     kind, name = what if len(what) == 2 else (_kind_of(what[0]), what[0])
     if kind not in KINDS:
         raise UnknownNameError("kind", kind, KINDS)
-    reading = Reading(format=trace_format, mode=mode_of(strict), time_unit=time_unit)
+    reading = Reading(
+        format=trace_format,
+        mode=mode_of(strict),
+        time_unit=time_unit,
+        zone=zone,
+        duplicates=duplicates,
+    )
     if kind in ("trace", "instance"):
         _show_workload(kind, read_workload(name, cluster, pool, reading), output)
         return 0

@@ -14,6 +14,7 @@ from frostline.cli.inputs import Reading, Workload, read_instance
 from frostline.cli.options import (
     ClusterOption,
     ConfigOption,
+    DuplicatesOption,
     FormatOption,
     JobsOption,
     JsonOption,
@@ -23,6 +24,7 @@ from frostline.cli.options import (
     PoolOption,
     QuietOption,
     TimeUnitOption,
+    ZoneOption,
     examples,
     mode_of,
     whole_number,
@@ -59,6 +61,8 @@ def run(
     strict: ModeOption = None,
     trace_format: FormatOption = None,
     time_unit: TimeUnitOption = None,
+    zone: ZoneOption = None,
+    duplicates: DuplicatesOption = None,
     locality: LocalityOption = None,
     load: LoadOption = None,
     jobs: JobsOption = None,
@@ -77,7 +81,14 @@ def run(
     output = Output(command="simulate", as_json=json, quiet=quiet)
     policies = parse_policies(policy, None if seed is None else as_int(seed, "option --seed", "seed", 0))
     reading = Reading(
-        format=trace_format, mode=mode_of(strict), time_unit=time_unit, locality=locality, jobs=jobs, load=load
+        format=trace_format,
+        mode=mode_of(strict),
+        time_unit=time_unit,
+        zone=zone,
+        duplicates=duplicates,
+        locality=locality,
+        jobs=jobs,
+        load=load,
     )
     workload, instance = read_instance(trace, cluster, pool, reading)
     if out is not None:

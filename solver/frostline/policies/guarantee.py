@@ -103,7 +103,7 @@ def check_guarantee(policy: Policy, instance: Instance, schedule: Schedule) -> G
     if promise_of is None:
         return None
     shapes = {shape_of(job, instance.cluster) for job in instance.jobs if never_fits(job, instance.cluster) is None}
-    saturated = saturation(shapes, instance.cluster)
+    saturated = max(saturation(shapes, instance.cluster), 1)  # 0 on a cluster without GPUs, where no job runs
     promise: Promise = promise_of(saturated)
     jobs = _jobs(instance, schedule, promise.kappa)
     rho = max((Fraction(job.end - job.start, job.shortest) for job in jobs), default=Fraction(1))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.metadata import entry_points
+from inspect import signature
 from typing import Any
 
-from frostline.errors import FrostlineError, InvalidValueError, UnknownNameError
+from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.policies.asrpt import Asrpt, AsrptBudget, AsrptGuard, AsrptStrict
 from frostline.policies.base import Policy
 from frostline.policies.list_policy import easy, fifo, ljf, sjf, smallest_area
@@ -76,14 +77,19 @@ def make_policy(text: str) -> Policy:
         if not equals or not key:
             raise InvalidValueError(f"policy {name!r}", "parameter", setting, "must read name=value")
         parameters[key] = _value(value)
+    factory = _load(name)
+    known = set(signature(factory).parameters) - {"name"}
+    for parameter in parameters:
+        if parameter not in known:
+            raise UnknownNameError(f"parameter of policy {name!r}", parameter, known)
+    return factory(**parameters)
+
+
+def _load(name: str) -> Callable[..., Policy]:
+    """Factory of a policy; a plug-in that cannot be loaded is named."""
     try:
-        factory = _factories()[name]()
-        return factory(**parameters)
-    except TypeError as error:
-        raise InvalidValueError(f"policy {name!r}", "parameters", parameters, f"are not accepted: {error}") from None
-    except (FrostlineError, ImportError, AttributeError) as error:
-        if isinstance(error, FrostlineError):
-            raise
+        return _factories()[name]()
+    except (ImportError, AttributeError) as error:
         raise InvalidValueError("policy", "name", name, f"cannot be loaded: {error}") from error
 
 

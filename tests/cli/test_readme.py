@@ -1,0 +1,36 @@
+"""The README shows what really happens."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+MAKEFILE = (Path(__file__).parents[2] / "Makefile").read_text("utf-8")
+
+
+def test_demo_prints_what_the_readme_shows(run, tmp_path, monkeypatch):
+    shown = re.search(r"```text\n(.*?)```", README, re.DOTALL)[1]
+    command = re.search(r"^demo:.*\n\t\$\(BIN\)/frostline (.*)$", MAKEFILE, re.MULTILINE)[1]
+    monkeypatch.chdir(tmp_path)
+    result = run(*command.split())
+    assert result.exit_code == 0
+    assert result.stdout == shown
+    assert (tmp_path / "run" / "demo" / "summary.json").is_file()
+
+
+def test_library_examples_run():
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len(blocks) == 2
+    names: dict[str, object] = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        for block in blocks:
+            exec(block, names)
+
+
+def test_every_policy_is_listed():
+    from frostline.policies import policy_names
+
+    assert all(f"`{name}`" in README for name in policy_names())

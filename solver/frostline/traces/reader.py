@@ -259,7 +259,7 @@ def _warnings(
     if any(later.submit_s < earlier.submit_s for earlier, later in pairwise(records)):
         yield "rows are not in the order of submission; the jobs are"
     if fmt.numbered and (equal := len(records) - len({record[2:6] for record in records})):
-        yield f"{equal} rows equal an earlier one and are kept as jobs of their own; they can be dropped by choice (duplicates)"
+        yield f"{equal} rows equal an earlier one and are kept as jobs of their own unless duplicates are dropped"
     if censored:
         yield f"left-censored: {len(censored)} jobs were submitted before time zero, the first {censored[0]!r}"
     for column, (first, second) in halves.items():

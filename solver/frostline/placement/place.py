@@ -196,7 +196,7 @@ def _enough(request: Request, chosen: list[int], left: list[int], missing: int) 
 
 def _result(request: Request, answer: Answer, method: str, started_s: float) -> PlacementResult:
     timing = request.timing
-    placement = Placement(columns_of(request, answer.matrix))
+    placement = Placement(columns_of(request, answer.matrix), timing.graph.gpus_per_replica)
     value_ns = iteration_ns(timing, placement)
     base_ns = timing.bound_ns
     bound_ns, bound = max((base_ns, "base"), (answer.bound_ns, answer.bound))

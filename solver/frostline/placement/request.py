@@ -54,7 +54,9 @@ class Request:
     Attributes
     ----------
     need : int
-        Number of replicas.
+        GPUs that all replicas fill.
+    sizes : ndarray of int64, shape (stages,)
+        GPUs that one replica of each stage fills.
     room : ndarray of int64, shape (rows,)
         Free GPUs of each row, at most ``need``.
     classes : ndarray of int64, shape (rows,)
@@ -68,6 +70,7 @@ class Request:
     deadline_s: float = float("inf")
     rows: tuple[int, ...] = ()
     need: int = field(init=False)
+    sizes: npt.NDArray[np.int64] = field(init=False, compare=False)
     room: npt.NDArray[np.int64] = field(init=False, compare=False)
     classes: npt.NDArray[np.int64] = field(init=False, compare=False)
 
@@ -77,6 +80,7 @@ class Request:
             raise DoesNotFitError(need, sum(self.free))
         rows = self.rows or _rows_that_matter(self.timing, self.free, need)
         object.__setattr__(self, "need", need)
+        object.__setattr__(self, "sizes", np.array(self.timing.graph.gpus_per_replica, np.int64))
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "room", np.array([min(self.free[m], need) for m in rows], np.int64))
         object.__setattr__(self, "classes", np.array([self.timing.server_class(m) for m in rows], np.int64))
@@ -90,6 +94,10 @@ class Request:
     def late(self) -> bool:
         """Whether the deadline has passed."""
         return time.perf_counter() >= self.deadline_s
+
+    def loads(self, matrix: Matrix) -> npt.NDArray[np.int64]:
+        """GPUs that a matrix fills on each row."""
+        return matrix @ self.sizes
 
     def empty(self) -> Matrix:
         """Matrix of zeros, shape (rows, stages)."""
@@ -147,7 +155,7 @@ def columns_of(request: Request, matrix: Matrix) -> Columns:
     column holds the smaller ones too, so that none is left without a server.
     """
     holes = _holes(request)
-    loads = matrix.sum(axis=1)
+    loads = request.loads(matrix)
     used = [row for row in range(len(request.rows)) if loads[row]]
     columns = {row: tuple(matrix[row].tolist()) for row in used}
     placed = []

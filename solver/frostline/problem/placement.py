@@ -24,6 +24,8 @@ class Placement:
     columns : iterable of (int, sequence of int)
         For each used server, its index in the cluster and its column: replicas of each stage. All columns are equally
         long. A rigid job without a stage graph has one stage.
+    gpus_per_replica : sequence of int, optional
+        GPUs that one replica of each stage fills; 1 by default.
 
     Examples
     --------
@@ -36,8 +38,12 @@ class Placement:
 
     columns: tuple[tuple[int, tuple[int, ...]], ...]
     loads: tuple[tuple[int, int], ...]
+    gpus_per_replica: tuple[int, ...] = ()
+    """GPUs that one replica of each stage fills; empty where all fill 1."""
 
-    def __init__(self, columns: Iterable[tuple[int, Sequence[int]]]) -> None:
+    def __init__(
+        self, columns: Iterable[tuple[int, Sequence[int]]], gpus_per_replica: Sequence[int] | None = None
+    ) -> None:
         rows = sorted((as_int(m, "placement", "server", 0), _column(column)) for m, column in columns)
         used = tuple((m, column) for m, column in rows if any(column))
         if len({m for m, _ in rows}) < len(rows):
@@ -45,7 +51,9 @@ class Placement:
         if len({len(column) for _, column in rows}) > 1:
             raise InvalidValueError("placement", "columns", rows, "must all have one entry per stage")
         object.__setattr__(self, "columns", used)
-        object.__setattr__(self, "loads", tuple((m, sum(column)) for m, column in used))
+        sizes = _sizes(gpus_per_replica or (), len(rows[0][1]) if rows else 0)
+        object.__setattr__(self, "loads", tuple((m, _load(column, sizes)) for m, column in used))
+        object.__setattr__(self, "gpus_per_replica", sizes)
 
     @classmethod
     def from_matrix(cls, matrix: npt.ArrayLike) -> Placement:
@@ -78,6 +86,20 @@ class Placement:
         for m, column in self.columns:
             dense[m] = column
         return dense
+
+
+def _sizes(gpus_per_replica: Sequence[int], stages: int) -> tuple[int, ...]:
+    """GPUs per replica, or nothing where all replicas fill one GPU."""
+    sizes = tuple(as_int(gpus, "placement", "gpus_per_replica", 1) for gpus in gpus_per_replica)
+    if sizes and stages and len(sizes) != stages:
+        raise InvalidValueError(
+            "placement", "gpus_per_replica", sizes, f"must have one entry for each of {stages} stages"
+        )
+    return sizes if any(gpus > 1 for gpus in sizes) else ()
+
+
+def _load(column: tuple[int, ...], sizes: tuple[int, ...]) -> int:
+    return sum(column) if not sizes else sum(count * gpus for count, gpus in zip(column, sizes, strict=True))
 
 
 def _column(column: Sequence[int]) -> tuple[int, ...]:

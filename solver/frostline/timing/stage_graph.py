@@ -35,7 +35,7 @@ class StageGraph:
     Parameters
     ----------
     replicas : sequence of int
-        Replicas of each stage, K_s, at least 1; one replica fills one GPU.
+        Replicas of each stage, K_s, at least 1.
     compute_s : sequence of float
         Seconds that one replica of each stage computes per iteration, pipeline fill included.
     gradient_bytes : sequence of int, optional
@@ -44,6 +44,8 @@ class StageGraph:
         Bytes per iteration between two stages, D_st, both ways together, by (sender, receiver).
     names : sequence of str, optional
         Names of the stages for messages; their indices by default.
+    gpus_per_replica : sequence of int, optional
+        GPUs that one replica of each stage fills, all in one server (tensor parallelism); 1 by default.
 
     Attributes
     ----------
@@ -67,6 +69,7 @@ class StageGraph:
     gradient_bytes: tuple[int, ...]
     edges: Mapping[Edge, int] = field(hash=False)
     names: tuple[str, ...]
+    gpus_per_replica: tuple[int, ...]
     traffic: Mapping[Edge, int] = field(compare=False, repr=False)
 
     def __init__(
@@ -77,6 +80,7 @@ class StageGraph:
         gradient_bytes: Sequence[int] | None = None,
         edges: Mapping[Edge, int] | None = None,
         names: Sequence[str] | None = None,
+        gpus_per_replica: Sequence[int] | None = None,
     ) -> None:
         stages = _stages(replicas)
         labels = _names(names, stages)
@@ -84,6 +88,8 @@ class StageGraph:
         gradients = [0] * stages if gradient_bytes is None else gradient_bytes
         _same_length("compute_s", compute_s, stages)
         _same_length("gradient_bytes", gradients, stages)
+        sizes = [1] * stages if gpus_per_replica is None else gpus_per_replica
+        _same_length("gpus_per_replica", sizes, stages)
         checked = _checked_edges(edges or {}, labels)
         _topological(stages, checked, labels)
         values = {
@@ -92,6 +98,9 @@ class StageGraph:
             "gradient_bytes": tuple(_bytes(h, s, "gradient_bytes") for h, s in zip(gradients, subjects, strict=True)),
             "edges": FrozenMap(checked),
             "names": labels,
+            "gpus_per_replica": tuple(
+                as_int(g, s, "gpus_per_replica", 1) for g, s in zip(sizes, subjects, strict=True)
+            ),
             "traffic": FrozenMap(_undirected(checked)),
         }
         for name, value in values.items():
@@ -178,8 +187,8 @@ class StageGraph:
 
     @property
     def gpus(self) -> int:
-        """Number of replicas of all stages, which is the number of GPUs."""
-        return sum(self.replicas)
+        """GPUs that the replicas of all stages fill."""
+        return sum(k * g for k, g in zip(self.replicas, self.gpus_per_replica, strict=True))
 
     @property
     def ring_bytes(self) -> tuple[Fraction, ...]:
@@ -196,7 +205,7 @@ class StageGraph:
 
     def replace(self, **changes: Any) -> StageGraph:
         """Copy with some fields changed, checked again."""
-        fields = ("replicas", "compute_s", "gradient_bytes", "edges", "names")
+        fields = ("replicas", "compute_s", "gradient_bytes", "edges", "names", "gpus_per_replica")
         return StageGraph(**({name: getattr(self, name) for name in fields} | changes))
 
 

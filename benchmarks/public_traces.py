@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
+from typing import Literal
 
 from frostline.problem import Job
 from frostline.traces import read_trace
 
-_TRACES = Path(os.environ.get("FROSTLINE_SHARED", "../shared")) / "data" / "traces"
+TRACES = Path(os.environ.get("FROSTLINE_SHARED", "../shared")) / "data" / "traces"
+_HASHES: dict[str, str] = {}
 
 
 def oracle(name: str) -> tuple[Job, ...]:
     """Jobs of a trace whose answer independent simulators agree on."""
-    return read_trace(_TRACES / "oracles" / f"{name}.csv.gz").jobs
+    return _jobs(TRACES / "oracles" / f"{name}.csv.gz")
 
 
 def philly() -> tuple[Job, ...]:
     """Jobs of the Philly trace that have a duration."""
-    return read_trace(_TRACES / "philly-2017" / "philly.csv.gz", mode="repair").jobs
+    return _jobs(TRACES / "philly-2017" / "philly.csv.gz", mode="repair")
 
 
 def itp(cluster: str) -> tuple[Job, ...]:
     """Jobs of one cluster of the ITP trace."""
-    return read_trace(_TRACES / "itp-2021" / f"cluster{cluster}.csv.gz").jobs
+    return _jobs(TRACES / "itp-2021" / f"cluster{cluster}.csv.gz")
+
+
+def hashes() -> str:
+    """The traces that were read so far, each with the hash of its file."""
+    return ", ".join(f"{name} sha256 {value[:16]}" for name, value in _HASHES.items())
+
+
+def _jobs(path: Path, mode: Literal["strict", "repair"] = "strict") -> tuple[Job, ...]:
+    jobs = read_trace(path, mode=mode).jobs
+    _HASHES[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return jobs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import exp, log
 
-from public_traces import itp, philly
+from public_traces import hashes, itp, philly
 
 from frostline.problem import Cluster, Instance
 from frostline.relaxation import lower_bound
@@ -32,6 +32,7 @@ def policy_quality(quick: bool) -> None:
         instances = (Instance(cluster=Cluster.pool(gpus), jobs=jobs) for gpus in sizes)
         ratios.extend(_case(f"{name}, {instance.cluster.gpus}", instance) for instance in instances)
     print(f"\ngeometric mean {exp(sum(map(log, ratios)) / len(ratios)):.3f}, worst {max(ratios):.3f}")
+    print(f"traces: {hashes()}")
 
 
 def _case(name: str, instance: Instance) -> float:

@@ -5,18 +5,26 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
+from platform import python_version
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import inflation
+import placement
 import quality
 import speed
+import timing_validation
 
 BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "simulator-speed": speed.simulator_speed,
     "oracle-speed": speed.oracle_speed,
     "memory": speed.memory,
     "policy-quality": quality.policy_quality,
+    "placement": placement.placement,
+    "placement-inflation": inflation.placement_inflation,
+    "timing-validation": timing_validation.timing_validation,
 }
 
 
@@ -29,6 +37,8 @@ def main() -> None:
     unknown = sorted(set(arguments.names) - set(BENCHMARKS))
     if unknown:
         parser.error(f"no such benchmark: {', '.join(unknown)}; known: {', '.join(BENCHMARKS)}")
+    if not arguments.list:
+        print(f"frostline {version('frostline')}, Python {python_version()}")
     for name in list(BENCHMARKS) if arguments.list else arguments.names or list(BENCHMARKS):
         print(name if arguments.list else f"\n## {name}", flush=True)
         if not arguments.list:

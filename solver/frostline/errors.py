@@ -6,7 +6,15 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["FileError", "FrostlineError", "FrostlineWarning", "InvalidValueError", "TraceError", "UnknownNameError"]
+__all__ = [
+    "FileError",
+    "FrostlineError",
+    "FrostlineWarning",
+    "InvalidValueError",
+    "MissingExtraError",
+    "TraceError",
+    "UnknownNameError",
+]
 
 
 class FrostlineError(Exception):
@@ -79,7 +87,31 @@ class UnknownNameError(FrostlineError, LookupError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        near = difflib.get_close_matches(name, names, n=1)
+        near = difflib.get_close_matches(str(name), names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         super().__init__(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}")
         self.kind, self.name, self.known = kind, name, tuple(names)
+
+
+class MissingExtraError(FrostlineError, ImportError):
+    """A package that frostline needs for some purpose only is not installed.
+
+    Parameters
+    ----------
+    purpose : str
+        What it is for.
+    package : str
+        The package.
+    extra : str
+        Extra of frostline that brings it.
+
+    Examples
+    --------
+    >>> str(MissingExtraError("a plot", "matplotlib", "plot"))
+    "a plot needs matplotlib, which is not installed; pip install 'frostline[plot]' brings it"
+    """
+
+    def __init__(self, purpose: str, package: str, extra: str) -> None:
+        text = f"{purpose} needs {package}, which is not installed; pip install 'frostline[{extra}]' brings it"
+        super().__init__(text)
+        self.purpose, self.package, self.extra = purpose, package, extra

@@ -89,7 +89,7 @@ def as_int(value: object, subject: str, field: str, minimum: int | None = None) 
 
 
 def _whole(value: Any, subject: str, field: str) -> int:
-    if not math.isfinite(value) or value != int(value):
+    if not math.isfinite(_float(value)) or value != int(value):
         raise InvalidValueError(subject, field, value, "must be a whole number")
     return int(value)
 
@@ -129,6 +129,8 @@ def _float(value: Real | Decimal) -> float:
         return float(value)
     except OverflowError:
         return math.inf
+    except ValueError:  # a signalling NaN
+        return math.nan
 
 
 def as_bytes(value: object, subject: str = "memory", field: str = "value") -> int:

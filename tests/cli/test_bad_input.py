@@ -14,7 +14,7 @@ ROWS = {
     "negative duration": ("b,1,1,-5", "duration_s='-5'", {"negative_duration": 1}, {}),
     "infinite duration": ("b,1,1,inf", "duration_s='inf'", {"not_finite_duration": 1}, {}),
     "no number": ("b,1,1,nan", "duration_s='nan'", None, {}),
-    "zero gpus is set aside": ("b,1,0,5", None, {"cpu_only": 1}, {}),
+    "no gpus": ("b,1,0,5", "gpus='0'", {"cpu_only": 1}, {}),
     "part of a gpu": ("b,1,2.5,5", "gpus='2.5'", {}, {"fractional_gpus": 1}),
     "text in a number": ("b,1,many,5", "gpus='many'", {"bad_gpus": 1}, {}),
     "text in a time": ("b,soon,1,5", "submit_s='soon'", {"not_a_number": 1}, {}),

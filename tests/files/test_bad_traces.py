@@ -115,6 +115,7 @@ CASES = {
     "unknown_gpus": gpus("-1", "missing_value"),
     "empty_gpus": gpus("", "missing_value"),
     "negative_gpus": gpus("-2", "bad_gpus"),
+    "no_gpus": gpus("0", "cpu_only"),
     "hexadecimal_gpus": gpus("0x8", "bad_gpus"),
     "nan_gpus": gpus("nan", "bad_gpus"),
     "infinite_gpus": gpus("inf", "bad_gpus"),
@@ -187,7 +188,7 @@ def test_repair_counts_every_row(case: Case, tmp_path: Path) -> None:
 def test_every_rule_has_a_case() -> None:
     met = {rule for case in CASES.values() for rule in [*case.dropped, *case.repaired]}
     # Met in tests of options, for they are no faults of a file alone.
-    assert set(RULES) - met == {"ambiguous_timestamp", "cpu_only", "duplicate_row"}
+    assert set(RULES) - met == {"ambiguous_timestamp", "duplicate_row"}
 
 
 def test_message_lists_twenty_and_counts_the_rest(tmp_path: Path) -> None:
@@ -225,7 +226,6 @@ WHOLE_FILE = {
     "blank_lines": ("bad.csv", b"\n\n\n", "is empty"),
     "version_only": ("bad.csv", b"# frostline/trace version=1\n", "is empty"),
     "header_only": ("bad.csv", HEAD.encode(), "holds no jobs: there is no row under the header"),
-    "nothing_left": ("bad.csv", f"{HEAD}a,0,0,60\n".encode(), "holds no job that can be kept: 1 rows, cpu_only: 1"),
     "truncated_gzip": ("bad.csv.gz", TRUNCATED, "is gzip data that is truncated or damaged"),
     "damaged_gzip": ("bad.csv.gz", bytes(DAMAGED), "is gzip data that is truncated or damaged"),
     "no_gzip": ("bad.csv.gz", f"{HEAD}{GOOD}".encode(), "is gzip data that is truncated or damaged"),
@@ -272,6 +272,13 @@ def test_a_bad_file_is_one_error_in_both_modes(
         read_trace(path, mode=mode)
     assert says in str(caught.value)
     assert type(caught.value) is FileError
+
+
+def test_nothing_left(tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(f"{HEAD}a,0,0,60\n", encoding="utf-8")
+    with pytest.raises(FileError, match="holds no job that can be kept: 1 rows, cpu_only: 1"):
+        read_trace(path, mode="repair")
 
 
 @pytest.mark.parametrize("mode", ["strict", "repair"])

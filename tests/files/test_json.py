@@ -301,7 +301,7 @@ FIELDS: list[tuple[str, str]] = [
     (_job(work={"kind": "profiled", "iterations": 1, "seconds_per_iteration": {"one_server": "1"}}), "must be a num"),
     (_job(release_s=0).replace('"release_s": 0,', '"release_s": 1e400,'), "$.jobs[0].release_s: inf must be finite"),
     (_job(release_s=10**400), "$.jobs[1].release_s: 1000000"),
-    (_plan(replicas=[2], global_batch=2), "$.jobs[1]: job 'b': gpus=1 must equal the 2 replicas of its plan"),
+    (_plan(replicas=[2], global_batch=2), "$.jobs[1]: job 'b': gpus=1 must equal the 2 GPUs of its plan"),
     (_plan(stages=[[0, 1]]), "$.jobs[1].work.plan: training plan: stages=(range(0, 1),) must cover all 2 layers"),
     (_plan(network="no-such-net"), "$.jobs[1].work.plan.network: unknown network 'no-such-net'"),
     (_plan(network={"name": "n", "layers": [{"id": 0}], "edges": []}), "network.layers[0].params: None is missing"),

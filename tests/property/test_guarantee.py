@@ -47,7 +47,7 @@ def problems(draw: st.DrawFn) -> Instance:
 class Facts:
     """Everything the inequalities speak of, in microseconds from the first release, as exact numbers."""
 
-    def __init__(self, instance: Instance, schedule: Schedule) -> None:
+    def __init__(self, instance: Instance, schedule: Schedule, kappa: float) -> None:
         self.G = instance.cluster.gpus
         self.B = saturation({shape_of(job, instance.cluster) for job in instance.jobs}, instance.cluster)
         origin = instant_us(instance.jobs[0].release_s)
@@ -61,33 +61,58 @@ class Facts:
         self.s = [starts[job.id] - origin for job in instance.jobs]
         self.C = [ends[job.id] - origin for job in instance.jobs]
         self.rho = max(Fraction(c - s, p) for c, s, p in zip(self.C, self.s, self.p, strict=True))
-        profiled = any(isinstance(job.work, Profiled) for job in instance.jobs)
+        profiled = [isinstance(job.work, Profiled) for job in instance.jobs]
         # Profiled durations need not divide, so their virtual completions are due up to a microsecond later.
-        self.tick = 1 if profiled else 0
+        self.tick = 1 if any(profiled) else 0
+        late = [int(kappa * p) * late for p, late in zip(self.p, profiled, strict=True)]
+        self.E = [math.ceil(CV) + delay for CV, delay in zip(self.CV, late, strict=True)]
+        self.kappa = kappa if any(profiled) else 0
 
     def longest(self, values: list, time: int):  # type: ignore[no-untyped-def, type-arg]
         return max(value for value, release in zip(values, self.release, strict=True) if release <= time)
 
 
-@given(problems())
-def test_strict_list(instance: Instance) -> None:
-    """[T1](a): C ≤ (1 + θ) C^V − θ w + ρ p with θ = ρG/B."""
-    facts = Facts(instance, run(instance, AsrptStrict()))
-    theta = facts.rho * facts.G / facts.B
-    for CV, w, p, C in zip(facts.CV, facts.w, facts.p, facts.C, strict=True):
-        assert (1 + theta) * (CV + facts.tick) - theta * w + facts.rho * p >= C
+KAPPA, TAU = st.sampled_from([0.0, 0.1, 3.0]), st.sampled_from([0.0, 0.1])
 
 
-@given(problems(), st.sampled_from(sorted(ORDERS)), st.fractions(0, 1))
-def test_budget_and_backfill(instance: Instance, order: str, share: Fraction) -> None:
+def assert_reported(policy: Policy, instance: Instance, schedule: Schedule, slacks_us: list[Fraction]) -> None:
+    """The report tells the least slack, to the last digit of a float, and its job."""
+    report = check_guarantee(policy, instance, schedule)
+    assert report is not None
+    assert report.worst_slack_s == float(min(slacks_us) / 10**6)
+    worst = [job.id for job, slack in zip(instance.jobs, slacks_us, strict=True) if slack == min(slacks_us)]
+    assert report.worst_job in worst
+
+
+@given(problems(), KAPPA, TAU)
+def test_strict_list(instance: Instance, kappa: float, tau: float) -> None:
+    """[T1](a): C ≤ (1 + θ) E − θ w + ρ p with θ = ρG/B and E = C^V, or κp later ([T6])."""
+    policy = AsrptStrict(kappa=kappa, tau=tau)
+    schedule = run(instance, policy)
+    facts = Facts(instance, schedule, kappa)
+    slacks = budget_slacks(facts, facts.rho * facts.G / facts.B)
+    assert min(slacks) >= 0
+    assert_reported(policy, instance, schedule, slacks)
+
+
+def budget_slacks(facts: Facts, theta: Fraction) -> list[Fraction]:
+    return [
+        (1 + theta) * E - theta * w + facts.rho * p - C
+        for E, w, p, C in zip(facts.E, facts.w, facts.p, facts.C, strict=True)
+    ]
+
+
+@given(problems(), st.sampled_from(sorted(ORDERS)), st.fractions(0, 1), KAPPA, TAU)
+def test_budget_and_backfill(instance: Instance, order: str, share: Fraction, kappa: float, tau: float) -> None:
     """[T2]: the same with θ = ρG/(B − E), for every E < B and any priority among the candidates."""
-    policy = AsrptBudget(share=float(share), order=order)
-    facts = Facts(instance, run(instance, policy))
-    E = policy.budget(facts.B)
-    assert 0 <= E < facts.B
-    theta = facts.rho * facts.G / (facts.B - E)
-    for CV, w, p, C in zip(facts.CV, facts.w, facts.p, facts.C, strict=True):
-        assert (1 + theta) * (CV + facts.tick) - theta * w + facts.rho * p >= C
+    policy = AsrptBudget(share=float(share), order=order, kappa=kappa, tau=tau)
+    schedule = run(instance, policy)
+    facts = Facts(instance, schedule, kappa)
+    budget = policy.budget(facts.B)
+    assert 0 <= budget < facts.B
+    slacks = budget_slacks(facts, facts.rho * facts.G / (facts.B - budget))
+    assert min(slacks) >= 0
+    assert_reported(policy, instance, schedule, slacks)
 
 
 PATIENCE = st.sampled_from([0.0, 0.25, 1.0, 4.0])
@@ -97,30 +122,42 @@ GUARDED = st.one_of(
         order=st.sampled_from(sorted(ORDERS)),
         discipline=st.sampled_from(sorted(DISCIPLINES)),
         patience=PATIENCE,
+        kappa=KAPPA,
+        tau=TAU,
     ),
-    st.builds(Asrpt, patience=PATIENCE, headroom=st.floats(0, 1), small=st.floats(0.01, 10)),
+    st.builds(Asrpt, patience=PATIENCE, headroom=st.floats(0, 1), small=st.floats(0.01, 10), kappa=KAPPA, tau=TAU),
 )
 
 
 @given(problems(), GUARDED)
 def test_guard(instance: Instance, policy: Asrpt | AsrptGuard) -> None:
-    """[T3]: s ≤ C^V + Γ + (θ−1)⁺ (C^V + Γ − U) + θ (p_max + w_max − w), whatever runs outside strict periods."""
-    facts = Facts(instance, run(instance, policy))
+    """[T3]: s ≤ E + Γ + (θ−1)⁺ (E + Γ − U) + θ (p_max + w_max − w), whatever runs outside strict periods.
+
+    Where jobs are up to κp late, those of a strict period may stem from κp_max before it.
+    """
+    schedule = run(instance, policy)
+    facts = Facts(instance, schedule, policy.kappa)
+    slacks = guard_slacks(facts, policy, facts.tick)
+    assert min(slacks) >= 0
+    assert_reported(policy, instance, schedule, guard_slacks(facts, policy, 1))
+
+
+def guard_slacks(facts: Facts, policy: Asrpt | AsrptGuard, tick: int) -> list[Fraction]:
     theta = facts.rho * facts.G / facts.B
-    for j, (CV, w, s) in enumerate(zip(facts.CV, facts.w, facts.s, strict=True)):
-        gamma = policy.patience_us(facts.longest(facts.p, s))
-        latest = math.ceil(CV) + gamma
-        if s <= latest:
-            continue
-        U = strict_since(facts, policy, j)
+    slacks = []
+    for j, (E, w, s) in enumerate(zip(facts.E, facts.w, facts.s, strict=True)):
         p_max, w_max = facts.longest(facts.p, s), facts.longest(facts.w, s)
-        residue = theta * (p_max + facts.tick + w_max - w)
-        assert s <= latest + max(theta - 1, Fraction(0)) * (latest - U) + residue
+        latest = E + policy.patience_us(p_max)
+        slack = latest - s + theta * (p_max + int(facts.kappa * p_max) + tick + w_max - w)
+        if s > latest:
+            slack += max(theta - 1, Fraction(0)) * (latest - strict_since(facts, policy, j))
+        slacks.append(slack)
+    return slacks
 
 
 def strict_since(facts: Facts, policy: Asrpt | AsrptGuard, j: int) -> Fraction:
     """Start of the period up to the start of j in which, at every instant, some unstarted due job has waited Γ."""
-    due = [math.ceil(CV) for CV in facts.CV]
+    due = facts.E
 
     def is_strict(time: Fraction) -> bool:
         gamma = policy.patience_us(facts.longest(facts.p, time))
@@ -138,8 +175,8 @@ def strict_since(facts: Facts, policy: Asrpt | AsrptGuard, j: int) -> Fraction:
 
 
 POLICIES = st.one_of(
-    st.just(AsrptStrict()),
-    st.builds(AsrptBudget, share=st.floats(0, 1), order=st.sampled_from(sorted(ORDERS))),
+    st.builds(AsrptStrict, kappa=KAPPA, tau=TAU),
+    st.builds(AsrptBudget, share=st.floats(0, 1), order=st.sampled_from(sorted(ORDERS)), kappa=KAPPA, tau=TAU),
     GUARDED,
 )
 

@@ -79,7 +79,7 @@ def test_every_row_is_accounted_for(rows: list[tuple[str, ...]], with_duration: 
         assert report.rows_kept == len(trace.jobs) == len({job.id for job in trace.jobs})
         assert set(report.dropped) | set(report.repaired) <= set(RULES)
         assert min(job.release_s for job in trace.jobs) == 0
-        faultless = not report.repaired and set(report.dropped) <= {"cpu_only", "duplicate_row"}
+        faultless = not report.repaired and set(report.dropped) <= {"duplicate_row"}
         if faultless:
             assert read_trace(path, duplicates=duplicates).jobs == trace.jobs
         else:

@@ -127,24 +127,28 @@ def blocked(draw: st.DrawFn) -> tuple[FreeGpus, list[Running], Shape]:
     return free, sorted(running), shape
 
 
-def free_at(free: FreeGpus, running: list[Running], time: int, without: Loads = ()) -> list[int]:
-    """Free GPUs of each server at a time if nothing starts, less some."""
+def free_at(free: FreeGpus, running: list[Running], now: int, time: int, without: Loads = ()) -> list[int]:
+    """Free GPUs of each server at a time if nothing starts, less some; jobs that are late end just after now."""
     at = list(free.by_server)
-    for server, gpus in (load for run in running if run.end_us <= time for load in run.loads):
+    for server, gpus in (load for run in running if max(run.end_us, now + 1) <= time for load in run.loads):
         at[server] += gpus
     for server, gpus in without:
         at[server] -= gpus
     return at
 
 
-@given(blocked())
-def test_reservation_is_the_earliest_fit(case: tuple[FreeGpus, list[Running], Shape]) -> None:
+@given(blocked(), st.integers(0, 4), st.integers(0, 4))
+def test_reservation_is_the_earliest_fit(case: tuple[FreeGpus, list[Running], Shape], now: int, headroom: int) -> None:
     free, running, shape = case
-    reservation = reserve(shape, 0, free, running)
-    ends = sorted({run.end_us for run in running})
-    assert reservation.time_us == next(end for end in ends if fits(free_at(free, running, end), shape))
+    assume(shape.gpus + headroom <= free.capacity)
+
+    def suits(at: list[int]) -> bool:
+        return fits(at, shape) and sum(at) >= shape.gpus + headroom
+
+    reservation = reserve(shape, now, free, running, headroom)
+    ends = sorted({max(run.end_us, now + 1) for run in running})
+    assert reservation.time_us == next(end for end in ends if suits(free_at(free, running, now, end)))
     for width, most in product(range(1, 5), range(1, len(free.by_server) + 1)):
         loads = free.best_fit(Shape(width, most))
         if loads is not None:
-            left = free_at(free, running, reservation.time_us, loads)
-            assert reservation.spares(loads) == fits(left, shape)
+            assert reservation.spares(loads) == suits(free_at(free, running, now, reservation.time_us, loads))

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from decimal import Decimal
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import networkx as nx
@@ -216,7 +216,7 @@ class TestRefusals:
             place(StageGraph.rigid(1), [1], **{field: value})
 
     def test_no_graph(self) -> None:
-        with pytest.raises(InvalidValueError, match="must be a stage graph or a model"):
+        with pytest.raises(InvalidValueError, match="must be a stage graph, a model of its iteration time"):
             place(8, [8])  # type: ignore[arg-type]
 
 
@@ -284,6 +284,79 @@ class TestMethods:
         assert (result.cut_bytes, result.servers_used, result.method, result.gap) == (4, 2, "auto", 2 * 10**9)
         assert (result.status.source, result.status.bound) == ("local-search", "base")
         assert not result.status.proved_optimal and result.runtime_s >= 0
+
+
+HEURISTICS = ["auto", "best-fit", "contiguous", "heavy-edge", "local-search"]
+
+
+class TestReplicasOfSeveralGpus:
+    """A replica that fills several GPUs stays inside one server."""
+
+    @pytest.mark.parametrize("method", HEURISTICS)
+    @pytest.mark.parametrize("pieces", sorted(set(permutations([8, 16, 16]))))
+    @pytest.mark.parametrize("free", [[8, 16, 16], [16, 8, 16], [16, 16, 8]])
+    def test_pieces_as_large_as_servers(self, method: str, pieces: tuple[int, ...], free: list[int]) -> None:
+        graph = unit_graph({(0, 1): 5, (1, 2): 7}, 3).replace(gpus_per_replica=pieces)
+        result = place(slow_card(graph), free, method=method)
+        assert result.placement.loads == tuple(enumerate(free))
+
+    @pytest.mark.parametrize("method", HEURISTICS)
+    @pytest.mark.parametrize("tasks", [[30, 50], [50, 30]])
+    @pytest.mark.parametrize("free", [[53, 31], [31, 53]])
+    def test_only_one_way_round(self, method: str, tasks: list[int], free: list[int]) -> None:
+        graph = unit_graph({(0, 1): 5}, 2).replace(gpus_per_replica=tasks)
+        result = place(slow_card(graph), free, method=method)
+        home = {gpus: free[server] for server, gpus in result.placement.loads}
+        assert home == {50: 53, 30: 31}
+
+    @pytest.mark.parametrize("method", HEURISTICS)
+    def test_where_the_tightest_hole_is_a_trap(self, method: str) -> None:
+        """Largest first into the tightest hole fills the six with a four; only threes fill it whole."""
+        graph = StageGraph(replicas=[2, 2], compute_s=[0, 0], edges={(0, 1): 9}, gpus_per_replica=[4, 3])
+        assert place(slow_card(graph), [6, 8], method=method).placement.columns == ((0, (0, 2)), (1, (2, 0)))
+
+    @pytest.mark.parametrize("method", HEURISTICS)
+    @pytest.mark.parametrize("objective", ["time", "consolidate"])
+    def test_servers_with_broken_gpus(self, method: str, objective: str) -> None:
+        graph = StageGraph(replicas=[3, 4], compute_s=[0, 0], edges={(0, 1): 9}, gpus_per_replica=[4, 2])
+        result = place(slow_card(graph), [7, 8, 5, 7], method=method, objective=objective)
+        matrix = result.placement.matrix(4)
+        assert matrix.sum(axis=0).tolist() == [3, 4]
+        assert (matrix @ [4, 2] <= [7, 8, 5, 7]).all()
+
+    def test_fewest_servers_are_counted_by_packing(self) -> None:
+        """Two servers have the GPUs, but each only one of the fives."""
+        graph = StageGraph(replicas=[3], compute_s=[0], gpus_per_replica=[5])
+        timing = slow_card(graph)
+        assert place(timing, [9, 8, 6], objective="consolidate").servers_used == 3
+        assert place(timing, [9, 10, 6], objective="consolidate").servers_used == 2
+
+    def test_an_exchange_of_one_for_two(self) -> None:
+        """One replica of two GPUs for two of one: no single replica can move."""
+        graph = StageGraph(
+            replicas=[2, 2], compute_s=[0, 0], edges={(0, 1): 8}, gradient_bytes=[100, 100], gpus_per_replica=[2, 1]
+        )
+        assert place(slow_card(graph), [4, 2], method="local-search").placement.columns == ((0, (2, 0)), (1, (0, 2)))
+
+    @pytest.mark.parametrize("method", HEURISTICS)
+    def test_a_replica_larger_than_any_server(self, method: str) -> None:
+        graph = StageGraph(replicas=[1], compute_s=[0], names=["a"], gpus_per_replica=[5])
+        rule = "gpus=5 of 8 free, but a replica of stage 'a' needs 5 in one server, the most is 4"
+        with pytest.raises(DoesNotFitError, match=rule) as caught:
+            place(graph, [4, 4], method=method)
+        assert (caught.value.need_gpus, caught.value.offer_gpus) == (5, 8)
+
+    @pytest.mark.parametrize("method", HEURISTICS)
+    def test_enough_gpus_in_the_wrong_places(self, method: str) -> None:
+        graph = StageGraph(replicas=[3], compute_s=[0], gpus_per_replica=[3])
+        with pytest.raises(DoesNotFitError, match="of 10 free, but there is no way to keep every replica inside one"):
+            place(graph, [5, 5], method=method)
+
+    def test_a_search_that_gives_up_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("frostline.problem.bin_packing.MAX_STEPS", 0)
+        graph = StageGraph(replicas=[2, 2], compute_s=[0, 0], gpus_per_replica=[4, 3])
+        with pytest.raises(DoesNotFitError, match="no way to keep every replica inside one server was found in"):
+            place(graph, [6, 8])
 
 
 PROGRAM = """

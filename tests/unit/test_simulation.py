@@ -163,3 +163,8 @@ def test_progress_is_reported_and_its_errors_reach_the_caller() -> None:
 
     with pytest.raises(RuntimeError, match="stop"):
         simulate(instance, "fifo", on_progress=angry)
+
+
+def test_centuries_of_work() -> None:
+    jobs = [job(str(i), 0, 1, 9e9) for i in range(600)]
+    assert play(Cluster.pool(1), *jobs).metrics.makespan_s == 600 * 9e9

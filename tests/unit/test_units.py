@@ -96,7 +96,21 @@ def test_s12_whole_numbers_of_any_type(value: Any) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [True, np.True_, "8", b"8", None, [8], 7.9999999, math.nan, math.inf, Decimal("NaN"), Fraction(1, 2), 8 + 0j],
+    [
+        True,
+        np.True_,
+        "8",
+        b"8",
+        None,
+        [8],
+        7.9999999,
+        math.nan,
+        math.inf,
+        Decimal("NaN"),
+        Fraction(1, 2),
+        8 + 0j,
+        Decimal("sNaN"),
+    ],
 )
 def test_s12_what_is_no_whole_number(value: Any) -> None:
     with pytest.raises(InvalidValueError, match=r"job 'a': gpus=.* must be a whole number"):
@@ -109,7 +123,9 @@ def test_what_is_no_number(value: Any) -> None:
         as_finite(value, "job 'a'", "weight")
 
 
-@pytest.mark.parametrize("value", [math.nan, -math.inf, np.float64("inf"), Decimal("NaN"), 10**400, -(10**400)])
+@pytest.mark.parametrize(
+    "value", [math.nan, -math.inf, np.float64("inf"), Decimal("NaN"), Decimal("sNaN"), 10**400, -(10**400)]
+)
 def test_what_is_not_finite(value: Any) -> None:
     with pytest.raises(InvalidValueError, match="must be finite"):
         as_finite(value, "job 'a'", "weight")

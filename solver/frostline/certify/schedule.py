@@ -16,6 +16,7 @@ from functools import cached_property
 from frostline.problem.instance import Instance
 from frostline.problem.job import Job, Locality, Training
 from frostline.problem.order import natural_key
+from frostline.problem.pieces import Pieces, pieces_of, servers_needed
 from frostline.problem.placement import Placement
 from frostline.problem.refusal import never_fits
 from frostline.problem.schedule import Schedule, Segment
@@ -158,9 +159,9 @@ class _Checker:
         return pieces
 
     @cached_property
-    def _fewest(self) -> dict[int, int]:
-        sizes = {job.gpus for job in self.instance.jobs if job.locality is Locality.FEWEST}
-        return {gpus: self.instance.cluster.servers_needed(gpus) for gpus in sizes}
+    def _fewest(self) -> dict[tuple[int, Pieces], int]:
+        jobs = {(job.gpus, pieces_of(job)): job for job in self.instance.jobs if job.locality is Locality.FEWEST}
+        return {key: servers_needed(job, self.instance.cluster) for key, job in jobs.items()}
 
     # Who runs and who is refused.
 
@@ -216,6 +217,10 @@ class _Checker:
             held, asked = list(_replicas(segment.placement)), list(job.work.plan.replicas)
             text = f"job {job.id!r} has {held} replicas of its stages but its plan has {asked}"
             yield self._at(FaultKind.WRONG_GPUS, segment, text)
+        elif isinstance(job.work, Training) and segment.placement.gpus_per_replica != job.work.plan.gpus_per_replica:
+            held, asked = list(_sizes(segment.placement)), list(job.work.plan.replica_gpus)
+            text = f"job {job.id!r} has replicas of {held} GPUs but its plan has {asked}"
+            yield self._at(FaultKind.WRONG_GPUS, segment, text)
 
     def _duration(self, job: Job, segment: Segment) -> Iterator[Fault]:
         needed_us = job_duration_us(job, self.instance.cluster, segment.placement)
@@ -227,7 +232,9 @@ class _Checker:
     def _locality(self, job: Job, segment: Segment) -> Iterator[Fault]:
         if job.locality is Locality.ANY:
             return
-        used, allowed = len(segment.placement.loads), 1 if job.locality is Locality.SERVER else self._fewest[job.gpus]
+        used, allowed = len(segment.placement.loads), 1
+        if job.locality is Locality.FEWEST:
+            allowed = self._fewest[job.gpus, pieces_of(job)]
         if used > allowed:
             text = f"job {job.id!r} is on {used} servers, but locality {job.locality.value!r} allows {allowed}"
             yield self._at(FaultKind.LOCALITY, segment, text)
@@ -281,6 +288,10 @@ class _Checker:
 
 def _is_interval(segment: Segment) -> bool:
     return type(segment.start_us) is int and type(segment.end_us) is int and segment.start_us < segment.end_us
+
+
+def _sizes(placement: Placement) -> tuple[int, ...]:
+    return placement.gpus_per_replica or (1,) * placement.stages
 
 
 def _replicas(placement: Placement) -> tuple[int, ...]:

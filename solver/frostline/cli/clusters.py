@@ -76,7 +76,7 @@ def required_cluster(spec: str | None, pool: int | None, **attributes: Any) -> C
 
 
 def _from_file(spec: str, given: dict[str, Any]) -> Cluster:
-    if not Path(spec).exists() and not spec.endswith((".json", ".json.gz")):
+    if not (spec and Path(spec).exists()) and not spec.endswith((".json", ".json.gz")):
         rule = "must read SERVERSxGPUS, such as 128x8, or name a cluster file"
         raise InvalidValueError("option --cluster", "cluster", spec, rule)
     if given:

@@ -116,7 +116,7 @@ def read_instance(source: str, cluster: str | None, pool: int | None, reading: R
 
 def _instance(source: str) -> Instance | None:
     """Instance of a file or of a name; None for a trace."""
-    if Path(source).exists():
+    if source and Path(source).exists():
         return load_instance(source) if source.endswith(JSON_ENDINGS) else None
     if source in instance_names():
         return load_named_instance(source)

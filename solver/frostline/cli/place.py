@@ -12,12 +12,12 @@ from frostline.cli.clusters import bandwidth, required_cluster, whole_numbers
 from frostline.cli.group import INFEASIBLE, UsageError, fail
 from frostline.cli.options import ConfigOption, JsonOption, QuietOption, SeedOption, examples, number, whole_number
 from frostline.cli.output import Output
+from frostline.cli.plans import PlanOptions, network_of
 from frostline.errors import InvalidValueError, UnknownNameError
-from frostline.placement.place import place
+from frostline.placement.place import METHODS, place
 from frostline.placement.result import DoesNotFitError, PlacementResult
-from frostline.problem import Cluster, GpuType, Network, TrainingPlan
-from frostline.problem.files import load_network
-from frostline.problem.library import shipped_network
+from frostline.problem import Cluster, GpuType, TrainingPlan
+from frostline.problem.documents import check_ending, document_text, write_text
 from frostline.report.placement import (
     infeasible_summary,
     placement_lines,
@@ -26,22 +26,27 @@ from frostline.report.placement import (
     stage_summary,
     stage_table,
 )
+from frostline.report.placement_drawing import placement_drawing
+from frostline.report.plot_placement import check_plot, save_plot
+from frostline.report.stage_traffic import traffic_lines
 from frostline.report.workload import cluster_summary
 from frostline.timing.contention import ContentionTime
 from frostline.timing.iteration_time import IterationTime
 from frostline.timing.link import LinkTime
 from frostline.timing.stage_graph import StageGraph, stage_graph
-from frostline.units import as_int
 
-__all__ = ["EXAMPLES", "network_of", "run"]
+__all__ = ["EXAMPLES", "run"]
 
 EXAMPLES = examples(
     "place bert_large --stages 4 --replicas 2,2,2,2 --cluster 4x8 --free 4,2,2,8",
+    "place bert_large --stages 4 --replicas 4,4,4,4 --cluster 4x8 --free 8,5,3,8 --exact --plot placement.png",
     "place gpt2_xl --gpus 16 --cluster 4x8 --nic 12.5GB/s --timing overlap",
     "place my-network.json --stages 3 --gpus 12 --cluster cluster.json --objective consolidate --json",
 )
 
 _TIMINGS = ("contention", "overlap", "link")
+_HEURISTICS = ("best-fit", "contiguous", "heavy-edge", "local-search")
+_EXACT_LIMIT_S = 300.0
 _PLAN = ("stages", "global_batch", "micro_batches", "precision", "utilisation")
 
 
@@ -55,7 +60,13 @@ def run(
         typer.Option("--stages", parser=whole_number, metavar="N", help="Contiguous stages of balanced compute."),
     ] = None,
     replicas: Annotated[
-        str | None, typer.Option("--replicas", metavar="A,B,...", help="Replicas of each stage, one GPU each.")
+        str | None, typer.Option("--replicas", metavar="A,B,...", help="Replicas of each stage.")
+    ] = None,
+    gpus_per_replica: Annotated[
+        str | None,
+        typer.Option(
+            "--gpus-per-replica", metavar="A,B,...", help="GPUs of each replica, all in one server; one number for all."
+        ),
     ] = None,
     gpus: Annotated[
         int | None,
@@ -68,17 +79,30 @@ def run(
     ] = None,
     method: Annotated[
         str,
-        typer.Option("--method", metavar="NAME", help="auto, local-search, contiguous, heavy-edge or best-fit."),
+        typer.Option("--method", metavar="NAME", help=f"{', '.join(METHODS)}."),
     ] = "auto",
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help=f"Search until the placement is proved optimal, for {_EXACT_LIMIT_S:g} s unless told."
+        ),
+    ] = False,
     objective: Annotated[
         str, typer.Option("--objective", metavar="time|consolidate", help="What counts first: time, or few servers.")
     ] = "time",
     time_limit: Annotated[
-        float,
+        float | None,
         typer.Option(
-            "--time-limit", parser=number, metavar="SECONDS", help="When a search stops with the best so far."
+            "--time-limit",
+            parser=number,
+            metavar="SECONDS",
+            help="When a search stops with the best so far; without, auto stops after local search.",
         ),
-    ] = 10.0,
+    ] = None,
+    gap: Annotated[
+        float,
+        typer.Option("--gap", parser=number, metavar="X", help="Share of the bound at which a search may stop."),
+    ] = 0.0,
     global_batch: Annotated[
         int | None,
         typer.Option(
@@ -112,6 +136,13 @@ def run(
     nvlink: Annotated[
         str | None, typer.Option("--nvlink", metavar="300GB/s", help="Bandwidth between GPUs of a server, one way.")
     ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option("--certificate", metavar="FILE.json", help="Write what proves the bound (frostline check FILE)."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the placement to a PNG, PDF or SVG file.")
+    ] = None,
     seed: SeedOption = 0,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -123,23 +154,58 @@ def run(
     cards = {"nic_bytes_per_s": bandwidth(nic, "--nic"), "nvlink_bytes_per_s": bandwidth(nvlink, "--nvlink")}
     servers = required_cluster(cluster, None, gpu_type=gpu_type, **cards)
     room = _room(free, servers)
-    counts = whole_numbers(replicas, "--replicas", 1)
-    need = _need(counts, gpus)
+    options = PlanOptions.of(replicas=replicas, gpus=gpus, sizes=gpus_per_replica, stages=stages)
+    need = options.need
     setting = {"model": network.name, "gpus": need, "cluster": cluster_summary(servers), "free": list(room)}
     setting |= {"timing": timing, "objective": objective, "seed": seed}
+    if plot is not None:
+        check_plot(plot)
+    if certificate is not None:
+        check_ending(certificate)
     if need > sum(room):
-        why = str(DoesNotFitError(need, sum(room)))
-        output.document({**setting, **dict.fromkeys(_PLAN), **infeasible_summary(method, why)})
-        return fail(why, INFEASIBLE)
+        return _does_not_fit(output, setting, method, DoesNotFitError(need, sum(room)))
     fields = {"micro_batches": micro_batches, "precision": precision, "utilisation": utilisation}
-    plan = _plan(network, need, stages, counts, global_batch, fields)
-    graph = stage_graph(plan, _slowest_gpu(servers, precision))
-    search: dict[str, Any] = {"method": method, "objective": objective, "time_limit_s": time_limit, "seed": seed}
-    result = place(_model(timing, graph, servers), room, cluster=servers, **search)
+    plan = options.plan(network, global_batch, fields)
+    limit_s = _limit_s(method, exact, time_limit)
+    search: dict[str, Any] = {"method": method, "objective": objective, "time_limit_s": limit_s, "seed": seed}
+    try:
+        result = place(_work(timing, plan, servers), room, cluster=servers, gap=gap, **search)
+    except DoesNotFitError as error:
+        return _does_not_fit(output, setting, method, error)
+    graph = _graph_of(timing, plan, servers, result)
+    if plot is not None:
+        save_plot(plot, result, graph, servers, room)
+    if certificate is not None:
+        _save_certificate(certificate, result)
     described = {name: getattr(plan, name) for name in _PLAN} | {"stages": stage_summary(plan, graph)}
-    output.document({**setting, **described, **placement_summary(result, servers)})
-    _report(plan, graph, servers, result, output)
+    output.document({**setting, **described, **placement_summary(result, servers, graph)})
+    _report(plan, graph, servers, room, result, output)
+    if plot is not None:
+        output.remark(f"drawn to {plot}")
+    if certificate is not None:
+        output.remark(f"certificate written to {certificate}")
     return 0
+
+
+def _save_certificate(path: Path, result: PlacementResult) -> None:
+    document = result.certificate
+    if document is None:
+        raise UsageError(f"the method {result.method} leaves no certificate")
+    members = [(name, value) for name, value in document.items() if name not in ("format", "version")]
+    write_text(path, document_text("placement-certificate", members, []))
+
+
+def _does_not_fit(output: Output, setting: Mapping[str, Any], method: str, error: DoesNotFitError) -> int:
+    output.document({**setting, **dict.fromkeys(_PLAN), **infeasible_summary(method, str(error))})
+    return fail(str(error), INFEASIBLE)
+
+
+def _limit_s(method: str, exact: bool, time_limit: float | None) -> float | None:
+    """Seconds that a search may take; an exact search asks for a method that proves something."""
+    if exact and method in _HEURISTICS:
+        others = ", ".join(name for name in METHODS if name not in _HEURISTICS)
+        raise UsageError(f"--exact cannot go with --method {method}, which proves nothing; try {others}")
+    return _EXACT_LIMIT_S if exact and time_limit is None else time_limit
 
 
 def _room(free: str | None, cluster: Cluster) -> tuple[int, ...]:
@@ -153,57 +219,42 @@ def _room(free: str | None, cluster: Cluster) -> tuple[int, ...]:
     return room
 
 
-def _need(replicas: tuple[int, ...] | None, gpus: int | None) -> int:
-    """GPUs of the job."""
-    if replicas is None:
-        if gpus is None:
-            raise UsageError("give --replicas or --gpus")
-        return as_int(gpus, "option --gpus", "gpus", 1)
-    if gpus not in (None, sum(replicas)):
-        raise InvalidValueError("option --gpus", "gpus", gpus, f"must be the {sum(replicas)} of --replicas")
-    return sum(replicas)
-
-
-def network_of(model: str) -> Network:
-    """Network of a file or of a name."""
-    is_file = Path(model).exists() or model.endswith((".json", ".json.gz")) or Path(model).name != model
-    return load_network(model) if is_file else shipped_network(model)
-
-
-def _plan(
-    network: Network,
-    gpus: int,
-    stages: int | None,
-    replicas: tuple[int, ...] | None,
-    global_batch: int | None,
-    fields: Mapping[str, Any],
-) -> TrainingPlan:
-    """Plan with stages of balanced compute and the replicas that were asked for, else balanced ones."""
-    if replicas is not None and stages is None:
-        stages = len(replicas)
-    plan = TrainingPlan.balanced(network, gpus, stages=stages, **fields)
-    changes = {"replicas": replicas, "global_batch": global_batch}
-    return plan.replace(**{name: value for name, value in changes.items() if value is not None})
-
-
 def _slowest_gpu(cluster: Cluster, precision: str) -> GpuType:
     """Slowest type of GPU in a cluster, which sets the pace of the job."""
-    kinds = {server.gpu_type for server in cluster.servers}
-    return min(kinds, key=lambda kind: (kind.peak(precision), kind.name))
+    return min(cluster.gpu_types, key=lambda kind: (kind.peak(precision), kind.name))
 
 
-def _model(timing: str, graph: StageGraph, cluster: Cluster) -> IterationTime:
+def _work(timing: str, plan: TrainingPlan, cluster: Cluster) -> IterationTime | TrainingPlan:
+    """What is placed: a plan, which is timed on each GPU type, or a model on the slowest."""
     if timing not in _TIMINGS:
         raise UnknownNameError("timing model", timing, _TIMINGS)
+    if timing == "contention":
+        return plan
+    graph = stage_graph(plan, _slowest_gpu(cluster, plan.precision))
     if timing == "link":
         return LinkTime.of_cluster(graph, cluster)
-    return ContentionTime.of_cluster(graph, cluster, overlap=timing == "overlap")
+    return ContentionTime.of_cluster(graph, cluster, overlap=True)
 
 
-def _report(plan: TrainingPlan, graph: StageGraph, cluster: Cluster, result: PlacementResult, output: Output) -> None:
+def _graph_of(timing: str, plan: TrainingPlan, cluster: Cluster, result: PlacementResult) -> StageGraph:
+    """Stages as they were timed for a result."""
+    if timing == "contention":
+        return stage_graph(plan, cluster.servers[result.placement.servers[0]].gpu_type)
+    return stage_graph(plan, _slowest_gpu(cluster, plan.precision))
+
+
+def _report(
+    plan: TrainingPlan,
+    graph: StageGraph,
+    cluster: Cluster,
+    room: tuple[int, ...],
+    result: PlacementResult,
+    output: Output,
+) -> None:
     output.remark(f"{plan.network.name} on {plan.gpus} GPUs, global batch {plan.global_batch}, {plan.precision}")
     if not output.quiet:
         output.table(stage_table(plan, graph))
-        output.tell("")
+        output.tell("", *placement_drawing(result.placement, cluster, room))
+        output.tell("", *traffic_lines(graph, result.placement), "")
     output.table(placement_table(result.placement, cluster, graph.names))
     output.tell(*placement_lines(result))

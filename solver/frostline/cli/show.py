@@ -25,7 +25,7 @@ from frostline.cli.options import (
     mode_of,
 )
 from frostline.cli.output import Output
-from frostline.cli.place import network_of
+from frostline.cli.plans import network_of
 from frostline.errors import UnknownNameError
 from frostline.problem.documents import read_document
 from frostline.problem.files import load_cluster, load_schedule
@@ -81,7 +81,8 @@ def run(
 
 def _kind_of(name: str) -> str:
     """Kind of a file by what it holds, or of a name by who knows it."""
-    if Path(name).exists() or name.endswith((".json", ".json.gz", ".csv", ".csv.gz")) or Path(name).name != name:
+    is_file = bool(name) and Path(name).exists()
+    if is_file or name.endswith((".json", ".json.gz", ".csv", ".csv.gz")) or Path(name).name != name:
         return _kind_of_file(name) if name.endswith((".json", ".json.gz")) else "trace"
     if name in network_names():
         return "model"

@@ -1,7 +1,20 @@
 """Which server holds which replica: placement methods, and free GPUs."""
 
+from frostline.placement.columns import TooLargeError
 from frostline.placement.free_gpus import FreeGpus, Shape, shape_of
 from frostline.placement.place import METHODS, place
 from frostline.placement.result import DoesNotFitError, PlacementResult
+from frostline.placement.solvers import SolverUnavailableError, SolverWarning
 
-__all__ = ["METHODS", "DoesNotFitError", "FreeGpus", "PlacementResult", "Shape", "place", "shape_of"]
+__all__ = [
+    "METHODS",
+    "DoesNotFitError",
+    "FreeGpus",
+    "PlacementResult",
+    "Shape",
+    "SolverUnavailableError",
+    "SolverWarning",
+    "TooLargeError",
+    "place",
+    "shape_of",
+]

@@ -76,7 +76,8 @@ class Descent:
         leaves = np.append(np.flatnonzero(column), self._nothing)
         enters = np.arange(self._nothing + 1)
         leaves, enters = np.repeat(leaves, len(enters)), np.tile(enters, len(leaves))
-        growth = (enters != self._nothing).astype(np.int64) - (leaves != self._nothing)
+        sizes = np.append(request.sizes, 0)
+        growth = sizes[enters] - sizes[leaves]
         able = (leaves != enters) & (state.loads[row] + growth <= request.room[row])
         leaves, enters, growth = leaves[able], enters[able], growth[able]
         change = self._unit[enters] - self._unit[leaves]
@@ -111,14 +112,15 @@ class _State:
     def __init__(self, request: Request, matrix: Matrix) -> None:
         self.matrix = matrix.copy()
         self.times = request.rows_ns(matrix)
-        self.loads = matrix.sum(axis=1)
+        self._sizes = request.sizes
+        self.loads = request.loads(matrix)
         self._kinds = list(zip(request.classes.tolist(), request.room.tolist(), strict=True))
         self._keys = [(*kind, column.tobytes()) for kind, column in zip(self._kinds, self.matrix, strict=True)]
 
     def apply(self, row: int, change: Matrix, time_ns: np.int64) -> None:
         """Change a column whose time is known."""
         self.matrix[row] += change
-        self.loads[row] += change.sum()
+        self.loads[row] += change @ self._sizes
         self.times[row] = time_ns
         self._keys[row] = (*self._kinds[row], self.matrix[row].tobytes())
 

@@ -6,11 +6,13 @@ at every server.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from frostline.problem.cluster import Cluster
 from frostline.problem.job import Job, Locality
+from frostline.problem.pieces import Pieces, pieces_hold, pieces_of, servers_needed
 
 __all__ = ["FreeGpus", "Loads", "Shape", "shape_of"]
 
@@ -19,10 +21,11 @@ Loads = tuple[tuple[int, int], ...]
 
 
 class Shape(NamedTuple):
-    """What a job asks of the free GPUs: how many, on at most how many servers."""
+    """What a job asks of the free GPUs: how many, on at most how many servers, and in which pieces."""
 
     gpus: int
     most_servers: int
+    pieces: Pieces = ()
 
 
 def shape_of(job: Job, cluster: Cluster) -> Shape:
@@ -33,11 +36,13 @@ def shape_of(job: Job, cluster: Cluster) -> Shape:
     >>> from frostline.problem.job import Fixed
     >>> job = Job(id="a", release_s=0, work=Fixed(duration_s=1), gpus=12, locality="fewest")
     >>> shape_of(job, Cluster.uniform(4))
-    Shape(gpus=12, most_servers=2)
+    Shape(gpus=12, most_servers=2, pieces=())
     """
+    if job.locality is Locality.SERVER:
+        return Shape(job.gpus, 1)
     if job.locality is Locality.ANY:
-        return Shape(job.gpus, max(1, len(cluster.servers)))
-    return Shape(job.gpus, 1 if job.locality is Locality.SERVER else cluster.servers_needed(job.gpus))
+        return Shape(job.gpus, max(1, len(cluster.servers)), pieces_of(job))
+    return Shape(job.gpus, servers_needed(job, cluster), pieces_of(job))
 
 
 class FreeGpus:
@@ -78,6 +83,13 @@ class FreeGpus:
         twin._levels = self._levels
         return twin
 
+    def only(self, servers: Iterable[int]) -> FreeGpus:
+        """Free GPUs of some servers, as if the others had none."""
+        counts = [0] * len(self.by_server)
+        for server in servers:
+            counts[server] = self.by_server[server]
+        return FreeGpus(counts)
+
     def _move(self, server: int, level: int) -> None:
         bit = 1 << server
         before = self.by_server[server]
@@ -108,12 +120,22 @@ class FreeGpus:
 
     def fits(self, shape: Shape) -> bool:
         """Whether the free GPUs hold a job of this shape now."""
-        gpus, most_servers = shape
+        gpus, most_servers, pieces = shape
         if gpus > self.total:
             return False
-        if most_servers >= len(self.by_server) or self._levels >> gpus:
+        if self._levels >> gpus:
+            return True
+        if pieces:
+            return most_servers > 1 and pieces_hold(list(islice(self._largest_first(), most_servers)), pieces)
+        if most_servers >= len(self.by_server):
             return True
         return most_servers > 1 and self._largest_sum(most_servers) >= gpus
+
+    def _largest_first(self) -> Iterator[int]:
+        """Free GPUs of the servers that have some, most first."""
+        for level in range(self._levels.bit_length() - 1, 0, -1):
+            for _ in range(self._servers_at[level].bit_count()):
+                yield level
 
     def _largest_sum(self, servers: int) -> int:
         """GPUs free in the so many servers with most of them."""
@@ -129,16 +151,19 @@ class FreeGpus:
         """GPUs for a job of this shape, or None: fewest servers, then the tightest hole, then the lowest server.
 
         A job that no server can hold alone takes the servers with most free GPUs whole, and the tightest hole for
-        the rest.
+        the rest; which replicas of several GPUs go where is not settled by that.
         """
         gpus = shape.gpus
-        if self._levels >> gpus:
-            return ((self._tightest(gpus), gpus),)
+        server = self.tightest(gpus)
+        if server is not None:
+            return ((server, gpus),)
         return tuple(sorted(self._spread(gpus))) if self.fits(shape) else None
 
-    def _tightest(self, gpus: int) -> int:
-        """Lowest server among those with the fewest, but at least so many, free GPUs."""
+    def tightest(self, gpus: int) -> int | None:
+        """Lowest server among those with the fewest, but at least so many, free GPUs; None where no server has them."""
         holes = self._levels >> gpus
+        if not holes:
+            return None
         servers = self._servers_at[gpus + (holes & -holes).bit_length() - 1]
         return (servers & -servers).bit_length() - 1
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from frostline.placement.request import Request
+from frostline.placement.jit import start_loops
+from frostline.placement.request import Request, fewest_servers
+from frostline.placement.tables import traffic_of
+from frostline.problem.bin_packing import pack_replicas
 from frostline.timing.iteration_time import Matrix
 
 __all__ = ["best_fit", "whole_stages"]
@@ -22,23 +23,41 @@ def best_fit(request: Request) -> Matrix:
     -------
     ndarray of int64, shape (rows, stages)
     """
-    matrix = request.empty()
-    row, room = 0, int(request.room[0])
+    if request.packing is not None:
+        return _packed(request)
+    rooms = request.room.tolist()
+    columns = []
+    column, room = [0] * len(request.counts), rooms[0]
     for stage, count in enumerate(request.counts):
         while count:
             if not room:
-                row += 1
-                room = int(request.room[row])
+                columns.append(column)
+                column, room = [0] * len(request.counts), rooms[len(columns)]
             taken = min(count, room)
-            matrix[row, stage] += taken
+            column[stage] += taken
             count, room = count - taken, room - taken
+    columns.append(column)
+    matrix = request.empty()
+    matrix[: len(columns)] = columns
+    return matrix
+
+
+def _packed(request: Request) -> Matrix:
+    """Replicas of several GPUs on the fewest of the largest rows."""
+    matrix = request.empty()
+    largest = (-request.room).argsort(kind="stable")[: fewest_servers(request)]
+    graph = request.timing.graph
+    packed, _ = pack_replicas(request.room[largest].tolist(), graph.gpus_per_replica, graph.replicas)
+    assert packed is not None
+    matrix[largest] = packed
     return matrix
 
 
 def whole_stages(request: Request) -> Matrix:
     """Stages whole where they fit, largest first: beside most traffic, then in the tightest hole.
 
-    What fits nowhere whole is split over the rows with most room left.
+    What fits nowhere whole is split over the rows with most room left. Where that leaves replicas of several GPUs
+    without a place, the answer is some placement that fits.
 
     Parameters
     ----------
@@ -49,26 +68,8 @@ def whole_stages(request: Request) -> Matrix:
     -------
     ndarray of int64, shape (rows, stages)
     """
-    matrix, room = request.empty(), request.room.copy()
-    graph = request.timing.graph
-    neighbours, rings = graph.neighbours(), graph.ring_bytes
-    home: dict[int, int] = {}
-    left = list(request.counts)
-    for stage in sorted(range(graph.stages), key=lambda s: (-left[s], -rings[s], s)):
-        fitting = np.flatnonzero(room >= left[stage]).tolist()
-        if fitting:
-            beside = dict.fromkeys(fitting, 0)
-            for other, amount in neighbours[stage]:
-                if home.get(other) in beside:
-                    beside[home[other]] += amount
-            row = min(fitting, key=lambda r: (-beside[r], int(room[r]), r))
-            home[stage] = row
-            matrix[row, stage], room[row], left[stage] = left[stage], room[row] - left[stage], 0
-    for stage, count in enumerate(left):
-        while count:
-            row = int(np.argmax(room))
-            taken = min(count, int(room[row]))
-            matrix[row, stage] += taken
-            room[row] -= taken
-            count -= taken
-    return matrix
+    matrix = request.empty()
+    traffic = traffic_of(request.timing.graph)
+    if start_loops().whole_stages(traffic, request.stages, request.room, matrix):
+        return matrix
+    return request.fallback()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -11,15 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from frostline.placement.result import DoesNotFitError
+from frostline.problem.bin_packing import MAX_STEPS, pack_replicas
 from frostline.timing.iteration_time import IterationTime, Matrix, total_ns
 
-__all__ = ["Columns", "Objective", "Rank", "Request", "columns_of", "fewest_servers", "rank"]
+__all__ = ["Columns", "Objective", "Progress", "Rank", "Request", "columns_of", "fewest_servers", "holds", "rank"]
 
 Columns = tuple[tuple[int, tuple[int, ...]], ...]
 """Used servers, ascending, with the replicas of each stage that they hold."""
 
 Rank = tuple[int, int, int, tuple[int, ...]]
 """Order of placements, lower is better: the objective's two figures, GPUs free before on used servers, the servers."""
+
+Progress = Callable[[int, int], object]
+"""Told of the best iteration time and the best bound so far, in nanoseconds; a true answer stops the search."""
 
 
 class Objective(StrEnum):
@@ -48,6 +53,12 @@ class Request:
         Seed of random choices.
     deadline_s : float
         Instant of the performance counter after which a search stops.
+    gap : float
+        Distance to the bound, as a share of it, at which an exact search may stop.
+    workers : int
+        Threads of an exact search; with more than one, equal searches may end in different placements.
+    progress : callable, optional
+        Told of every step forward of an exact search, see :data:`Progress`.
     rows : tuple of int
         Servers the methods may use; those that can matter by default.
 
@@ -61,6 +72,13 @@ class Request:
         Free GPUs of each row, at most ``need``.
     classes : ndarray of int64, shape (rows,)
         Server class of each row.
+    packing : ndarray of int64, shape (rows, stages), or None
+        Some placement that fits, where replicas fill several GPUs; where all fill one, there is none to look for.
+
+    Raises
+    ------
+    DoesNotFitError
+        The free GPUs do not hold all replicas.
     """
 
     timing: IterationTime
@@ -68,22 +86,29 @@ class Request:
     objective: Objective = Objective.TIME
     seed: int = 0
     deadline_s: float = float("inf")
+    gap: float = 0.0
+    workers: int = 1
+    progress: Progress | None = None
     rows: tuple[int, ...] = ()
     need: int = field(init=False)
     sizes: npt.NDArray[np.int64] = field(init=False, compare=False)
     room: npt.NDArray[np.int64] = field(init=False, compare=False)
     classes: npt.NDArray[np.int64] = field(init=False, compare=False)
+    packing: Matrix | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        need = self.timing.graph.gpus
+        graph = self.timing.graph
+        need = graph.gpus
         if need > sum(self.free):
             raise DoesNotFitError(need, sum(self.free))
-        rows = self.rows or _rows_that_matter(self.timing, self.free, need)
+        rows = self.rows or _rows_that_matter(self.timing, self.free)
+        room = [min(self.free[m], need) for m in rows]
         object.__setattr__(self, "need", need)
-        object.__setattr__(self, "sizes", np.array(self.timing.graph.gpus_per_replica, np.int64))
+        object.__setattr__(self, "sizes", np.array(graph.gpus_per_replica, np.int64))
         object.__setattr__(self, "rows", rows)
-        object.__setattr__(self, "room", np.array([min(self.free[m], need) for m in rows], np.int64))
+        object.__setattr__(self, "room", np.array(room, np.int64))
         object.__setattr__(self, "classes", np.array([self.timing.server_class(m) for m in rows], np.int64))
+        object.__setattr__(self, "packing", None if need == sum(graph.replicas) else _packing(self, room))
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -91,9 +116,35 @@ class Request:
         return self.timing.graph.replicas
 
     @property
+    def stages(self) -> Matrix:
+        """Replicas of each stage and GPUs that one fills, shape (2, stages)."""
+        return np.array([self.counts, self.timing.graph.gpus_per_replica], np.int64)
+
+    def fallback(self) -> Matrix:
+        """Some placement that fits, for a method that finds none."""
+        assert self.packing is not None
+        return self.packing.copy()
+
+    def random(self, stream: int) -> npt.NDArray[np.int64]:
+        """State of a random generator of whole numbers, different for every seed and stream."""
+        mixed = (self.seed * 0x9E3779B97F4A7C15 + stream) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
+        return np.array([1 + (mixed ^ mixed >> 31) % 2147483646], np.int64)
+
+    @property
+    def floor_ns(self) -> int:
+        """Nanoseconds of the slowest row below which no placement gets faster."""
+        timing = self.timing
+        return timing.bound_ns if timing.overlap else timing.bound_ns - timing.base_ns
+
+    @property
     def late(self) -> bool:
         """Whether the deadline has passed."""
         return time.perf_counter() >= self.deadline_s
+
+    @property
+    def left_s(self) -> float:
+        """Seconds before the deadline, at least 0."""
+        return max(self.deadline_s - time.perf_counter(), 0.0)
 
     def loads(self, matrix: Matrix) -> npt.NDArray[np.int64]:
         """GPUs that a matrix fills on each row."""
@@ -129,22 +180,53 @@ class Request:
         return self.rows[int(np.argmax(self.classes == kind))]
 
 
-def _rows_that_matter(timing: IterationTime, free: Sequence[int], need: int) -> tuple[int, ...]:
-    kinds = {m: timing.server_class(m) for m, count in enumerate(free) if count}
+def _rows_that_matter(timing: IterationTime, free: Sequence[int]) -> tuple[int, ...]:
+    """Servers with room for a replica, of each class no more than there are replicas."""
+    replicas, smallest = sum(timing.graph.replicas), min(timing.graph.gpus_per_replica)
+    kinds = {m: timing.server_class(m) for m, count in enumerate(free) if count >= smallest}
     kept: dict[int, int] = {}
     rows = []
     for server in sorted(kinds, key=lambda m: (-free[m], kinds[m], m)):
         kind = kinds[server]
         kept[kind] = kept.get(kind, 0) + 1
-        if kept[kind] <= need:
+        if kept[kind] <= replicas:
             rows.append(server)
     return tuple(rows)
 
 
+def _packing(request: Request, room: Sequence[int]) -> Matrix:
+    """A placement that fits, or the reason why there is none."""
+    graph = request.timing.graph
+    matrix, certain = pack_replicas(room, graph.gpus_per_replica, graph.replicas)
+    if matrix is not None:
+        return matrix
+    stage = int(np.argmax(request.sizes))
+    largest = max(request.free)
+    if request.sizes[stage] > largest:
+        needed = f"a replica of stage {graph.names[stage]!r} needs {request.sizes[stage]} in one server"
+        why = f"{needed}, the most is {largest}"
+    elif certain:
+        why = "there is no way to keep every replica inside one server"
+    else:
+        why = f"no way to keep every replica inside one server was found in {MAX_STEPS} steps"
+    raise DoesNotFitError(request.need, sum(request.free), why)
+
+
 def fewest_servers(request: Request) -> int:
     """Fewest rows that hold all replicas."""
-    held = np.cumsum(np.sort(request.room)[::-1])
-    return int(np.searchsorted(held, request.need)) + 1
+    room = np.sort(request.room)[::-1]
+    fewest = int(np.searchsorted(np.cumsum(room), request.need)) + 1
+    while not holds(request, room[:fewest].tolist()):
+        fewest += 1
+    return fewest
+
+
+def holds(request: Request, room: Sequence[int]) -> bool:
+    """Whether servers with so much room hold all replicas."""
+    if request.packing is None:
+        return sum(room) >= request.need
+    graph = request.timing.graph
+    return pack_replicas(room, graph.gpus_per_replica, graph.replicas)[0] is not None
 
 
 def columns_of(request: Request, matrix: Matrix) -> Columns:
@@ -154,25 +236,29 @@ def columns_of(request: Request, matrix: Matrix) -> Columns:
     largest to the smallest; each gets the server with the fewest free GPUs that hold it. Every server that holds a
     column holds the smaller ones too, so that none is left without a server.
     """
-    holes = _holes(request)
     loads = request.loads(matrix)
-    used = [row for row in range(len(request.rows)) if loads[row]]
-    columns = {row: tuple(matrix[row].tolist()) for row in used}
+    used = loads.nonzero()[0]
+    kinds = request.classes[used].tolist()
+    holes = _holes(request, kinds)
+    columns = zip((-loads[used]).tolist(), map(tuple, matrix[used].tolist()), used.tolist(), kinds, strict=True)
     placed = []
-    for row in sorted(used, key=lambda r: (-int(loads[r]), columns[r], r)):
-        kind_holes = holes[int(request.classes[row])]
-        index = next(i for i, (count, _) in enumerate(kind_holes) if count >= loads[row])
-        placed.append((kind_holes.pop(index)[1], columns[row]))
+    for load, column, _, kind in sorted(columns):
+        kind_holes = holes[kind]
+        placed.append((kind_holes.pop(bisect_left(kind_holes, (-load,)))[1], column))
     return tuple(sorted(placed))
 
 
-def _holes(request: Request) -> dict[int, list[tuple[int, int]]]:
-    """Free GPUs and index of all servers by class, smallest hole first."""
-    holes: dict[int, list[tuple[int, int]]] = {}
-    for server in sorted(range(len(request.free)), key=lambda m: (request.free[m], m)):
-        if request.free[server]:
-            holes.setdefault(request.timing.server_class(server), []).append((request.free[server], server))
-    return holes
+def _holes(request: Request, kinds: Sequence[int]) -> dict[int, list[tuple[int, int]]]:
+    """Free GPUs and index of the servers of some classes, smallest hole first."""
+    holes = sorted([(count, server) for server, count in enumerate(request.free) if count])
+    if not request.classes.any():
+        return {0: holes}
+    by_kind: dict[int, list[tuple[int, int]]] = {kind: [] for kind in kinds}
+    for hole in holes:
+        kind = request.timing.server_class(hole[1])
+        if kind in by_kind:
+            by_kind[kind].append(hole)
+    return by_kind
 
 
 def rank(request: Request, matrix: Matrix) -> Rank:

@@ -20,6 +20,10 @@ def busy_when_blocked(shape: Shape, cluster: Cluster) -> int:
     With v free GPUs on the k-th freest, every other server has at most v, so the free GPUs are at most
     Σ min(c, v) − k·v + g − 1, which grows with v up to ⌊(g − 1)/k⌋.
 
+    Where it comes in pieces, put on the k freest servers one by one as they fit, the first piece that does not fit, of
+    p GPUs, leaves less than p free on each: together they have at most g − p GPUs beyond p − 1 on each. The bound
+    follows as before, beyond p − 1 free GPUs on every server; the least over all sizes of pieces counts.
+
     Examples
     --------
     >>> cluster = Cluster.uniform(4, gpus=8)
@@ -29,12 +33,20 @@ def busy_when_blocked(shape: Shape, cluster: Cluster) -> int:
     4
     >>> busy_when_blocked(Shape(16, 2), cluster)  # two whole servers
     3
+    >>> busy_when_blocked(Shape(8, 4, ((4, 2),)), cluster)  # two halves of a server
+    16
     """
-    gpus, servers = shape.gpus, min(shape.most_servers, len(cluster.servers))
-    capacities = sorted(cluster.capacities, reverse=True)
-    level = min((gpus - 1) // servers, capacities[servers - 1])
-    free = sum(min(capacity, level) for capacity in capacities) - servers * level + gpus - 1
-    return cluster.gpus - free
+    servers = min(shape.most_servers, len(cluster.servers))
+    sizes = [gpus for gpus, _ in shape.pieces] if servers > 1 else []
+    return min(_busy(shape.gpus, servers, gpus, cluster) for gpus in sizes or [1])
+
+
+def _busy(gpus: int, servers: int, piece: int, cluster: Cluster) -> int:
+    """Fewest busy GPUs where a piece does not fit."""
+    beyond = sorted((max(capacity - piece + 1, 0) for capacity in cluster.capacities), reverse=True)
+    level = min((gpus - piece) // servers, beyond[servers - 1])
+    free = sum(min(room, level) for room in beyond) - servers * level + gpus - piece
+    return max(cluster.gpus - free - sum(min(capacity, piece - 1) for capacity in cluster.capacities), 0)
 
 
 def saturation(shapes: Iterable[Shape], cluster: Cluster) -> int:

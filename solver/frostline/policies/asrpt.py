@@ -13,15 +13,16 @@ completion. Three forms keep a guarantee for every job (:mod:`frostline.policies
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from frostline.errors import InvalidValueError, UnknownNameError
-from frostline.policies.base import Decision, Start, View, Wait
-from frostline.policies.disciplines import DISCIPLINES, backfill_before, harmless
+from frostline.errors import UnknownNameError
+from frostline.policies.base import WAIT, Decision, Start, View, Wait
+from frostline.policies.disciplines import DISCIPLINES, backfill_before, first_harmless, harmless
 from frostline.policies.guarantee import BudgetPromise, GuardPromise
 from frostline.policies.headroom import headroom_gpus
 from frostline.policies.orders import ORDERS
@@ -59,8 +60,13 @@ class _Asrpt:
     tau: float = 0.1
 
     def __post_init__(self) -> None:
-        for field in ("kappa", "tau"):
-            as_finite(getattr(self, field), f"policy {self.name!r}", field, 0.0)
+        self._check("kappa")
+        self._check("tau")
+
+    def _check(self, field: str, minimum: float = 0.0, maximum: float = 9e9) -> None:
+        """Keep a parameter as a float, if it lies within bounds."""
+        number = as_finite(getattr(self, field), f"policy {self.name!r}", field, minimum, maximum)
+        object.__setattr__(self, field, number)
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -118,9 +124,7 @@ class AsrptBudget(_Asrpt):
 
     def __post_init__(self) -> None:
         _Asrpt.__post_init__(self)
-        share = as_finite(self.share, "policy 'asrpt-budget'", "share", 0.0)
-        if share > 1:
-            raise InvalidValueError("policy 'asrpt-budget'", "share", self.share, "must be at most 1")
+        self._check("share", maximum=1.0)
         if self.order not in ORDERS:
             raise UnknownNameError("order", self.order, ORDERS)
 
@@ -141,24 +145,24 @@ class AsrptBudget(_Asrpt):
         head = view.due
         if head is not None and view.free.fits(head.shape):
             return Start(head)
-        limit_us = None if head is None else view.reservation(head).time_us - view.now_us
+        reservation = None if head is None else view.reservation(head)
         left = self.budget(view.saturation) - view.budget_gpus
         best: Entry | None = None
         on_budget = False
         for line in view.waiting.lines:
             if not line or not view.free.fits(line.shape):
                 continue
-            harmless = None if limit_us is None else line.first_within(limit_us)
-            entry = line.head if line.shape.gpus <= left else harmless
+            free_of_charge = None if reservation is None else first_harmless(view, line, reservation, lend=False)
+            entry = line.head if line.shape.gpus <= left else free_of_charge
             if entry is not None and (best is None or entry < best):
-                best, on_budget = entry, entry is not harmless
+                best, on_budget = entry, entry is not free_of_charge
         if best is not None:
             return Start(best[2], on_budget)
         return Wait(view.next_due_us if head is None else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Guarded(_Asrpt):
+class _Guarded(_Asrpt, ABC):
     """Any rule at all, until a due task has waited too long; then virtual order with backfill ([T3]).
 
     Parameters
@@ -171,7 +175,7 @@ class _Guarded(_Asrpt):
 
     def __post_init__(self) -> None:
         _Asrpt.__post_init__(self)
-        as_finite(self.patience, f"policy {self.name!r}", "patience", 0.0)
+        self._check("patience")
 
     def promise(self, saturation: int) -> GuardPromise:
         """Γ grows with the longest job seen."""
@@ -181,19 +185,19 @@ class _Guarded(_Asrpt):
         """Γ in microseconds, given the longest duration seen."""
         return int(self.patience * longest_us)
 
+    @abstractmethod
     def unguarded(self, view: View) -> Start | None:
         """Next start while no due task has waited too long."""
-        raise NotImplementedError
 
     def decide(self, view: View) -> Decision:
         """What the rule says, or virtual order while the guard is up."""
         head = view.due
         gamma_us = self.patience_us(view.longest_us)
         if head is not None and head.due_us is not None and head.due_us + gamma_us <= view.now_us:
-            return in_virtual_order(view) or Wait()
+            return in_virtual_order(view) or WAIT
         start = self.unguarded(view)
-        if start is not None or not len(view.waiting):
-            return start or Wait()
+        if start is not None or not view.waiting.tasks:
+            return start or WAIT
         due_us = head.due_us if head is not None else view.next_due_us
         return Wait(None if due_us is None else due_us + gamma_us)
 
@@ -252,10 +256,8 @@ class Asrpt(_Guarded):
 
     def __post_init__(self) -> None:
         _Guarded.__post_init__(self)
-        if as_finite(self.headroom, "policy 'asrpt'", "headroom", 0.0) > 1:
-            raise InvalidValueError("policy 'asrpt'", "headroom", self.headroom, "must be at most 1")
-        if as_finite(self.small, "policy 'asrpt'", "small", 0.0, 1e6) < 1e-6:
-            raise InvalidValueError("policy 'asrpt'", "small", self.small, "must be at least 1e-06")
+        self._check("headroom", maximum=1.0)
+        self._check("small", 1e-6, 1e6)
 
     def priority(self, task: Task) -> int:
         """GPU-time."""
@@ -274,7 +276,7 @@ class Asrpt(_Guarded):
         """First task in order that fits with headroom and cannot delay the first one that does not."""
         free = view.free
         blocked: tuple[Task, int] | None = None
-        for _, _, task in sorted(line.head for line in view.waiting.lines if line) if free.total else ():
+        for _, _, task in sorted(line.blocks[0][0] for line in view.waiting.lines if line.blocks) if free.total else ():
             headroom = self.headroom_of(task, view)
             if task.shape.gpus + headroom <= free.total and free.fits(task.shape):
                 if blocked is None or harmless(view, task, view.reservation(*blocked)):

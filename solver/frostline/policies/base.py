@@ -11,7 +11,7 @@ from frostline.policies.task import Task
 from frostline.policies.waiting import WaitingQueue
 from frostline.problem.placement import Placement
 
-__all__ = ["Decision", "Offer", "Policy", "Start", "View", "Wait"]
+__all__ = ["WAIT", "Decision", "Offer", "Policy", "Start", "View", "Wait"]
 
 
 class Offer(NamedTuple):
@@ -33,6 +33,9 @@ class Wait(NamedTuple):
 
     until_us: int | None = None
 
+
+WAIT = Wait()
+"""Wait for the next event, whatever it is."""
 
 Decision = Start | Wait
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from frostline.policies.base import Decision, Start, View, Wait
+from frostline.policies.base import WAIT, Decision, Start, View
 from frostline.policies.reservation import Reservation
 from frostline.policies.task import Task
 from frostline.policies.waiting import Entry, Line
 
-__all__ = ["DISCIPLINES", "Discipline", "backfill", "backfill_before", "fit_anything", "harmless", "strict"]
+__all__ = [
+    "DISCIPLINES",
+    "Discipline",
+    "backfill",
+    "backfill_before",
+    "first_harmless",
+    "fit_anything",
+    "harmless",
+    "strict",
+]
 
 Discipline = Callable[[View], Decision]
 
@@ -18,7 +27,7 @@ Discipline = Callable[[View], Decision]
 def strict(view: View) -> Decision:
     """Nobody overtakes: the first task starts as soon as it fits."""
     first = view.waiting.first
-    return Start(first) if first is not None and view.free.fits(first.shape) else Wait()
+    return Start(first) if first is not None and view.free.fits(first.shape) else WAIT
 
 
 def fit_anything(view: View) -> Decision:
@@ -30,22 +39,22 @@ def fit_anything(view: View) -> Decision:
     total, fits = free.total, free.fits
     best: Entry | None = None
     for line in view.waiting.lines:
-        if line and line.shape.gpus <= total:
-            head = line.head
+        if line.blocks and line.shape.gpus <= total:
+            head = line.blocks[0][0]
             if (best is None or head < best) and fits(line.shape):
                 best = head
-    return Wait() if best is None else Start(best[2])
+    return WAIT if best is None else Start(best[2])
 
 
 def backfill(view: View) -> Decision:
     """The first blocked task is protected: others may start if they cannot delay its earliest start."""
     first = view.waiting.first
     if first is None:
-        return Wait()
+        return WAIT
     if view.free.fits(first.shape):
         return Start(first)
     candidate = backfill_before(view, view.reservation(first), lend=True)
-    return Wait() if candidate is None else Start(candidate)
+    return WAIT if candidate is None else Start(candidate)
 
 
 def backfill_before(view: View, reservation: Reservation, *, lend: bool) -> Task | None:
@@ -63,14 +72,17 @@ def backfill_before(view: View, reservation: Reservation, *, lend: bool) -> Task
     best: Entry | None = None
     for line in view.waiting.lines:
         if line and view.free.fits(line.shape):
-            entry = _harmless(view, line, reservation, lend)
+            entry = first_harmless(view, line, reservation, lend=lend)
             if entry is not None and (best is None or entry < best):
                 best = entry
     return None if best is None else best[2]
 
 
-def _harmless(view: View, line: Line, reservation: Reservation, lend: bool) -> Entry | None:
-    """First entry of a line that cannot delay the reservation."""
+def first_harmless(view: View, line: Line, reservation: Reservation, *, lend: bool) -> Entry | None:
+    """First entry of a line that fits now, if it cannot delay a reservation; see :func:`backfill_before`.
+
+    Where the duration depends on the GPUs, a later entry that could not delay it either may be overlooked.
+    """
     if lend and _spared(view, line.head[2], reservation):
         return line.head
     entry = line.first_within(reservation.time_us - view.now_us)

@@ -161,7 +161,7 @@ def _budget_slacks(jobs: list[_Job], theta: Fraction, rho: Fraction, gpus: int) 
     """(1 + θ) E_j − θ w_j + ρ p_j − C_j for every job, in microseconds."""
     scale = theta.denominator * gpus * rho.denominator
     due = int((1 + theta) * scale)
-    work = int(theta * scale) // gpus
+    work = int(theta * scale) // gpus if gpus else 0  # on a cluster without GPUs there are no jobs
     duration = int(rho * scale)
     for job in jobs:
         slack = due * job.due - work * job.gpus * job.shortest + duration * job.shortest - scale * job.end

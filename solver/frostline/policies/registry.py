@@ -59,7 +59,7 @@ def make_policy(text: str) -> Policy:
     UnknownNameError
         No such policy.
     InvalidValueError
-        A parameter is unknown or its value is bad.
+        A parameter is unknown or given twice, or its value is bad.
 
     Examples
     --------
@@ -76,6 +76,8 @@ def make_policy(text: str) -> Policy:
         key, equals, value = setting.partition("=")
         if not equals or not key:
             raise InvalidValueError(f"policy {name!r}", "parameter", setting, "must read name=value")
+        if key in parameters:
+            raise InvalidValueError(f"policy {name!r}", "parameter", key, "is given twice")
         parameters[key] = _value(value)
     factory = _load(name)
     known = set(signature(factory).parameters) - {"name"}

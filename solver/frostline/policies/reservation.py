@@ -75,7 +75,7 @@ def reserve(shape: Shape, now_us: int, free: FreeGpus, running: Sequence[Running
     >>> reserve(Shape(4, 1), 0, free, running).spares(((0, 1),))
     False
     """
-    if shape.most_servers >= len(free.by_server):
+    if shape.most_servers >= len(free.by_server) and not shape.pieces:
         return _reserve_anywhere(shape, now_us, free, running, headroom)
     future, need = free.copy(), shape.gpus + headroom
     time_us = now_us

@@ -19,8 +19,6 @@ class Task:
     ----------
     job : Job
         The job as submitted.
-    number : int
-        Position in the order (release, id) of arrival; it breaks every tie.
     release_us : int
         Release time.
     shape : Shape
@@ -29,14 +27,16 @@ class Task:
         Shortest duration over all placements; the duration itself where placement does not matter.
     steady : bool
         Whether the duration is the same on any GPUs.
+    number : int
+        Position in the order (release, id) of arrival, -1 before it; it breaks every tie.
     """
 
     job: Job
-    number: int
     release_us: int
     shape: Shape
     duration_us: int
     steady: bool = True
+    number: int = -1
     priority: Any = None
     due_us: int | None = field(default=None)
     """Virtual completion, rounded up, once it has passed; None before."""

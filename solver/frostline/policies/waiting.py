@@ -22,39 +22,39 @@ _BLOCK = 512
 
 
 class Line:
-    """Waiting tasks of one shape, sorted, in blocks of bounded length.
+    """Waiting tasks of one shape, sorted, in ``blocks`` of bounded length, none of them empty.
 
     Each block knows a lower bound on the durations inside, so that the first task short enough is found without
-    a walk over all of them.
+    a walk over all of them. ``blocks`` is for reading only; the head of the line is ``blocks[0][0]``.
     """
 
-    __slots__ = ("_blocks", "_ends", "_shortest_us", "shape")
+    __slots__ = ("_ends", "_shortest_us", "blocks", "shape")
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self._blocks: list[list[Entry]] = []
+        self.blocks: list[list[Entry]] = []
         self._ends: list[Entry] = []  # last entry of each block
         self._shortest_us: list[int] = []
 
     def __bool__(self) -> bool:
-        return bool(self._blocks)
+        return bool(self.blocks)
 
     def __iter__(self) -> Iterator[Task]:
-        return (entry[2] for block in self._blocks for entry in block)
+        return (entry[2] for block in self.blocks for entry in block)
 
     @property
     def head(self) -> Entry:
         """First entry; the line is not empty."""
-        return self._blocks[0][0]
+        return self.blocks[0][0]
 
     def add(self, entry: Entry) -> None:
         """Insert an entry at its place."""
         duration_us = entry[2].duration_us
-        if not self._blocks:
-            self._blocks, self._ends, self._shortest_us = [[entry]], [entry], [duration_us]
+        if not self.blocks:
+            self.blocks, self._ends, self._shortest_us = [[entry]], [entry], [duration_us]
             return
-        i = min(bisect_left(self._ends, entry), len(self._blocks) - 1)
-        block = self._blocks[i]
+        i = min(bisect_left(self._ends, entry), len(self.blocks) - 1)
+        block = self.blocks[i]
         insort(block, entry)
         self._ends[i] = block[-1]
         if duration_us < self._shortest_us[i]:
@@ -63,28 +63,28 @@ class Line:
             self._split(i)
 
     def _split(self, i: int) -> None:
-        block = self._blocks[i]
+        block = self.blocks[i]
         halves = [block[:_BLOCK], block[_BLOCK:]]
-        self._blocks[i : i + 1] = halves
+        self.blocks[i : i + 1] = halves
         self._ends[i : i + 1] = [half[-1] for half in halves]
         self._shortest_us[i : i + 1] = [self._shortest_us[i]] * 2
 
     def remove(self, entry: Entry) -> None:
         """Remove an entry that is in the line."""
         i = bisect_left(self._ends, entry)
-        block = self._blocks[i]
+        block = self.blocks[i]
         del block[bisect_left(block, entry)]
         if block:
             self._ends[i] = block[-1]
         else:
-            del self._blocks[i], self._ends[i], self._shortest_us[i]
+            del self.blocks[i], self._ends[i], self._shortest_us[i]
 
     def first_within(self, limit_us: int) -> Entry | None:
         """First entry whose duration is at most ``limit_us``."""
         for i, shortest_us in enumerate(self._shortest_us):
             if shortest_us > limit_us:
                 continue
-            block = self._blocks[i]
+            block = self.blocks[i]
             for entry in block:
                 if entry[2].duration_us <= limit_us:
                     return entry
@@ -93,7 +93,8 @@ class Line:
 
 
 class WaitingQueue:
-    """All waiting tasks: one :class:`Line` for each shape.
+    """All waiting tasks: one :class:`Line` for each shape; ``lines`` keeps the lines of all shapes ever seen,
+    ``tasks`` the waiting tasks by number.
 
     Examples
     --------
@@ -106,19 +107,21 @@ class WaitingQueue:
     (0, 3, [True, False])
     """
 
-    __slots__ = ("_line_of", "_size", "lines")
+    __slots__ = ("_line_of", "lines", "tasks")
 
     def __init__(self) -> None:
         self._line_of: dict[Shape, Line] = {}
-        self._size = 0
+        self.tasks: dict[int, Task] = {}
         self.lines: list[Line] = []
 
     def __len__(self) -> int:
-        return self._size
+        return len(self.tasks)
+
+    def __contains__(self, task: Task) -> bool:
+        return self.tasks.get(task.number) is task
 
     def __iter__(self) -> Iterator[Task]:
-        entries = (entry for line in self.lines for block in line._blocks for entry in block)
-        return (entry[2] for entry in sorted(entries, key=lambda entry: entry[:2]))
+        return iter(sorted(self.tasks.values(), key=lambda task: (task.priority, task.number)))
 
     def add(self, task: Task) -> None:
         """Let a task wait."""
@@ -127,15 +130,15 @@ class WaitingQueue:
             line = self._line_of[task.shape] = Line(task.shape)
             self.lines.append(line)
         line.add((task.priority, task.number, task))
-        self._size += 1
+        self.tasks[task.number] = task
 
     def remove(self, task: Task) -> None:
         """Take a waiting task out."""
         self._line_of[task.shape].remove((task.priority, task.number, task))
-        self._size -= 1
+        del self.tasks[task.number]
 
     @property
     def first(self) -> Task | None:
         """First task in the policy's order."""
-        heads = [line.head for line in self.lines if line._blocks]
+        heads = [line.head for line in self.lines if line.blocks]
         return min(heads)[2] if heads else None

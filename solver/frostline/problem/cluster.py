@@ -153,6 +153,10 @@ class Cluster:
     servers: tuple[Server, ...]
     capacities: tuple[int, ...] = field(init=False, repr=False, compare=False)
     gpus: int = field(init=False, repr=False, compare=False)
+    gpu_types: tuple[GpuType, ...] = field(init=False, repr=False, compare=False)
+    """Types of the GPUs in the order of the servers."""
+    largest: int = field(init=False, repr=False, compare=False)
+    """GPUs of the largest server, 0 in an empty cluster."""
 
     def __post_init__(self) -> None:
         servers = tuple(self.servers)
@@ -164,6 +168,8 @@ class Cluster:
         object.__setattr__(self, "servers", servers)
         object.__setattr__(self, "capacities", tuple(server.gpus for server in servers))
         object.__setattr__(self, "gpus", sum(self.capacities))
+        object.__setattr__(self, "largest", max(self.capacities, default=0))
+        object.__setattr__(self, "gpu_types", tuple(dict.fromkeys(server.gpu_type for server in servers)))
 
     @classmethod
     def uniform(cls, servers: int, gpus: int = 8, **attributes: Any) -> Cluster:
@@ -175,11 +181,6 @@ class Cluster:
     def pool(cls, gpus: int, **attributes: Any) -> Cluster:
         """One pool in which any free GPUs will do: a single server that holds them all."""
         return cls(servers=(Server(id="pool", gpus=gpus, **attributes),))
-
-    @property
-    def largest(self) -> int:
-        """GPUs of the largest server, 0 in an empty cluster."""
-        return max(self.capacities, default=0)
 
     def servers_needed(self, gpus: int) -> int:
         """Fewest servers that hold so many GPUs together; one more than there are servers if none do.

@@ -17,7 +17,16 @@ from typing import Any, NoReturn
 
 from frostline.errors import FileError
 
-__all__ = ["Document", "document_text", "file_problem", "parse_document", "read_document", "write_text"]
+__all__ = [
+    "Document",
+    "check_ending",
+    "document_text",
+    "file_problem",
+    "parse_document",
+    "read_document",
+    "write_bytes",
+    "write_text",
+]
 
 Document = dict[str, Any]
 
@@ -122,11 +131,34 @@ def write_text(path: Path | str, text: str, endings: tuple[str, str] = (".json",
         The name has another ending, or the file cannot be written.
     """
     path = Path(path)
-    if not path.name.endswith(endings):
-        raise FileError(path, f"must end in {' or '.join(endings)}")
+    check_ending(path, endings)
     data = text.encode("utf-8")
+    write_bytes(path, _gzip(data) if path.suffix == ".gz" else data)
+
+
+def check_ending(path: Path | str, endings: tuple[str, ...] = (".json", ".json.gz")) -> None:
+    """Refuse a name without the ending of a document.
+
+    Examples
+    --------
+    >>> check_ending("schedule.txt")
+    Traceback (most recent call last):
+    frostline.errors.FileError: schedule.txt: must end in .json or .json.gz
+    """
+    if not str(path).endswith(endings):
+        raise FileError(path, f"must end in {' or '.join(endings)}")
+
+
+def write_bytes(path: Path | str, data: bytes) -> None:
+    """Write a file: all of it or nothing.
+
+    Raises
+    ------
+    FileError
+        The file cannot be written.
+    """
     try:
-        _replace_atomically(Path(os.path.realpath(path)), _gzip(data) if path.suffix == ".gz" else data)
+        _replace_atomically(Path(os.path.realpath(path)), data)
     except (OSError, ValueError) as error:
         raise FileError(path, f"cannot be written: {file_problem(error)}") from None
 

@@ -493,11 +493,17 @@ def _segment_object(segment: Segment) -> Document:
         "job": _as_text(segment.job, "job"),
         "start_us": as_int(segment.start_us, name, "start_us"),
         "end_us": as_int(segment.end_us, name, "end_us"),
-        "placement": segment.placement.columns,
+        "placement": _placement_object(segment.placement),
     }
     if segment.freeze_level:
         data["freeze_level"] = as_int(segment.freeze_level, name, "freeze_level")
     return data
+
+
+def _placement_object(placement: Placement) -> object:
+    if not placement.gpus_per_replica:
+        return placement.columns
+    return {"columns": placement.columns, "gpus_per_replica": placement.gpus_per_replica}
 
 
 @cache

@@ -45,6 +45,8 @@ class Instance:
     provenance: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.cluster, Cluster):
+            raise InvalidValueError("instance", "cluster", self.cluster, "must be a Cluster")
         jobs = sorted(self.jobs, key=lambda job: (instant_us(job.release_s), natural_key(job.id)))
         if len({job.id for job in jobs}) < len(jobs):
             raise InvalidValueError("instance", "jobs", _twice(jobs), "is the id of two jobs")

@@ -157,13 +157,20 @@ class Job:
                 raise InvalidValueError(f"job {self.id!r}", field_name, getattr(self, field_name), "must be text")
         if type(self.locality) is not Locality:
             object.__setattr__(self, "locality", _locality(self.id, self.locality))
-        if isinstance(self.work, Training) and sum(self.work.plan.replicas) != self.gpus:
-            rule = f"must equal the {sum(self.work.plan.replicas)} replicas of its plan"
-            raise InvalidValueError(f"job {self.id!r}", "gpus", self.gpus, rule)
+        if type(self.work) is not Fixed:
+            _check_work(self.id, self.work, self.gpus)
 
     def replace(self, **changes: Any) -> Job:
         """Copy with some fields changed, validated again."""
         return replace(self, **changes)
+
+
+def _check_work(job: str, work: object, gpus: int) -> None:
+    if not isinstance(work, Work):
+        raise InvalidValueError(f"job {job!r}", "work", work, "must be Fixed, Profiled or Training")
+    if isinstance(work, Training) and work.plan.gpus != gpus:
+        rule = f"must equal the {work.plan.gpus} GPUs of its plan"
+        raise InvalidValueError(f"job {job!r}", "gpus", gpus, rule)
 
 
 def _locality(job: str, value: object) -> Locality:

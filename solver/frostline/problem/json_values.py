@@ -121,13 +121,24 @@ def ints_value(value: Any, _: object = None) -> tuple[int, ...]:
 
 
 def placement_value(value: Any, _: object = None) -> Placement:
-    """Placement as its used servers, each ``[server, [replicas of each stage]]``."""
+    """Placement as its used servers, each ``[server, [replicas of each stage]]``.
+
+    Where replicas fill several GPUs it is an object of those ``columns`` and of ``gpus_per_replica``.
+    """
+    if type(value) is dict:
+        if set(value) != {"columns", "gpus_per_replica"}:
+            raise wrong(value, "must have columns and gpus_per_replica, and nothing else")
+        return _placement(value["columns"], ints_value(value["gpus_per_replica"]))
+    return _placement(value, ())
+
+
+def _placement(value: Any, gpus_per_replica: tuple[int, ...]) -> Placement:
     rows = list_value(value)
     for row in rows:
         if type(row) is not list or len(row) != 2 or type(row[1]) is not list:
             raise wrong(row, "must be [server, [replicas of each stage]]")
-    if len(rows) == 1 and len(rows[0][1]) == 1:
+    if len(rows) == 1 and len(rows[0][1]) == 1 and not gpus_per_replica:
         server, (count,) = rows[0]
         if type(server) is int and type(count) is int and server >= 0 < count:
             return Placement.of_loads([(server, count)])  # a shared object: most jobs are on one server
-    return Placement(rows)
+    return Placement(rows, gpus_per_replica)

@@ -103,6 +103,8 @@ def _load(column: tuple[int, ...], sizes: tuple[int, ...]) -> int:
 
 
 def _column(column: Sequence[int]) -> tuple[int, ...]:
+    if type(column) is tuple and all(type(count) is int and count >= 0 for count in column):
+        return column
     return tuple(as_int(count, "placement", "replicas", 0) for count in column)
 
 

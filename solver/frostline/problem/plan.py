@@ -33,7 +33,9 @@ _LARGEST = 10**12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingPlan:
-    """A network cut into contiguous stages, each on one or more replicas; a replica is one GPU.
+    """A network cut into contiguous stages, each on one or more replicas.
+
+    A replica is one GPU, or several of one server that share its layers (tensor parallelism).
 
     Parameters
     ----------
@@ -51,6 +53,8 @@ class TrainingPlan:
         Precision of the arithmetic, one of :data:`BYTES_PER_ELEMENT`.
     utilisation : float
         Share of the peak FLOPs that a GPU reaches, above 0 and at most 1.
+    gpus_per_replica : sequence of int
+        GPUs that one replica of each stage fills, all in one server; 1 by default, and kept empty where all are 1.
 
     Raises
     ------
@@ -78,6 +82,7 @@ class TrainingPlan:
     micro_batches: int = 1
     precision: str = "fp16"
     utilisation: float = 0.4
+    gpus_per_replica: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, Network):
@@ -95,14 +100,20 @@ class TrainingPlan:
             "global_batch": _checked_batch(self.global_batch, micro_batches, max(replicas)),
             "micro_batches": micro_batches,
             "utilisation": utilisation,
+            "gpus_per_replica": _checked_sizes(self.gpus_per_replica, len(stages)),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @property
     def gpus(self) -> int:
-        """GPUs of the plan: one per replica."""
-        return sum(self.replicas)
+        """GPUs of the plan, over all replicas."""
+        return sum(count * gpus for count, gpus in zip(self.replicas, self.replica_gpus, strict=True))
+
+    @property
+    def replica_gpus(self) -> tuple[int, ...]:
+        """GPUs that one replica of each stage fills."""
+        return self.gpus_per_replica or (1,) * len(self.stages)
 
     @property
     def activation_bytes(self) -> int:
@@ -123,6 +134,7 @@ class TrainingPlan:
         stages: int | None = None,
         global_batch: int | None = None,
         memory_bytes: int = _MEMORY_BYTES,
+        gpus_per_replica: int = 1,
         **fields: Any,
     ) -> TrainingPlan:
         """Plan on so many GPUs with stages of balanced compute.
@@ -135,7 +147,7 @@ class TrainingPlan:
         network : Network
             The network.
         gpus : int
-            GPUs, one replica each.
+            GPUs of the plan.
         stages : int, optional
             Number of stages. By default the fewest for which weights, gradients and optimizer state of every stage
             (:data:`STATE_BYTES_PER_PARAM`) fit in ``memory_bytes``; activations are not counted.
@@ -143,25 +155,30 @@ class TrainingPlan:
             Samples per iteration; by default 32 per GPU, or one per GPU and micro-batch where that is more.
         memory_bytes : int
             Memory of one GPU, for the default number of stages.
+        gpus_per_replica : int
+            GPUs that one replica of any stage fills.
         **fields
             Further fields of the plan: ``micro_batches``, ``precision``, ``utilisation``.
 
         Raises
         ------
         InvalidValueError
-            More stages than GPUs or layers, or no number of stages fits the memory.
+            More stages than replicas or layers, no number of stages fits the memory, or GPUs that do not make whole
+            replicas.
         """
-        gpus = _count(gpus, "gpus")
-        limit, compute = min(gpus, len(network.layers)), _compute(network)
+        size = _count(gpus_per_replica, "gpus_per_replica")
+        gpus, units = _count(gpus, "gpus"), _units(gpus, size)
+        limit, compute = min(units, len(network.layers)), _compute(network)
         if stages is None:
-            ranges = _fewest_that_fit(network, limit, as_int(memory_bytes, _SUBJECT, "memory_bytes", 1))
+            ranges = _fewest_that_fit(network, limit, size * as_int(memory_bytes, _SUBJECT, "memory_bytes", 1))
         else:
             stages = _count(stages, "stages")
             if stages > limit:
-                rule = f"must be at most {gpus} (its GPUs) and {len(network.layers)} (its layers)"
+                rule = f"must be at most {units} (its {_noun(size)}) and {len(network.layers)} (its layers)"
                 raise InvalidValueError(_SUBJECT, "stages", stages, rule)
             ranges = balanced_ranges(compute, stages)
-        replicas = balanced_replicas([sum(compute[i] for i in stage) for stage in ranges], gpus)
+        replicas = balanced_replicas([sum(compute[i] for i in stage) for stage in ranges], units)
+        fields["gpus_per_replica"] = (size,) * len(ranges)
         if global_batch is None:
             global_batch = gpus * max(_SAMPLES_PER_GPU, _count(fields.get("micro_batches", 1), "micro_batches"))
         return cls(network=network, stages=ranges, replicas=replicas, global_batch=global_batch, **fields)
@@ -322,6 +339,26 @@ def _checked_replicas(replicas: Sequence[int], stages: int) -> tuple[int, ...]:
     if len(counts) != stages:
         raise InvalidValueError(_SUBJECT, "replicas", counts, f"must be one per stage, {stages} in all")
     return tuple(_count(count, f"replicas[{stage}]") for stage, count in enumerate(counts))
+
+
+def _checked_sizes(sizes: Sequence[int], stages: int) -> tuple[int, ...]:
+    """GPUs per replica, nothing where all replicas fill one."""
+    counts = _tuple(sizes, "gpus_per_replica")
+    if counts and len(counts) != stages:
+        raise InvalidValueError(_SUBJECT, "gpus_per_replica", counts, f"must be one per stage, {stages} in all")
+    checked = tuple(_count(gpus, f"gpus_per_replica[{stage}]") for stage, gpus in enumerate(counts))
+    return checked if any(gpus > 1 for gpus in checked) else ()
+
+
+def _units(gpus: int, size: int) -> int:
+    """Replicas of so many GPUs each that use all GPUs."""
+    if gpus % size:
+        raise InvalidValueError(_SUBJECT, "gpus", gpus, f"must be a multiple of {size}, the GPUs of a replica")
+    return gpus // size
+
+
+def _noun(size: int) -> str:
+    return "GPUs" if size == 1 else "replicas"
 
 
 def _checked_batch(value: object, micro_batches: int, replicas: int) -> int:

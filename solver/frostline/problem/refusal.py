@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from frostline.problem.cluster import Cluster
 from frostline.problem.job import Job, Locality
+from frostline.problem.pieces import pieces_of, servers_needed
 
 __all__ = ["Reason", "Refusal", "never_fits"]
 
@@ -16,6 +17,8 @@ class Reason(StrEnum):
 
     CLUSTER_TOO_SMALL = "cluster_too_small"
     SERVER_TOO_SMALL = "server_too_small"
+    REPLICA_TOO_LARGE = "replica_too_large"  # no server holds one of its replicas
+    NO_PACKING = "no_packing"  # enough GPUs, but no way to keep every replica inside one server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +30,9 @@ class Refusal:
     job : str
         Identifier of the job.
     need_gpus : int
-        GPUs it asks for.
+        GPUs it asks for; for ``replica_too_large`` those of its largest replica.
     largest_offer_gpus : int
-        Most GPUs that the cluster could ever give it under its locality.
+        Most GPUs that the cluster could ever give for them.
     reason : Reason
         The rule that is broken.
     """
@@ -42,8 +45,13 @@ class Refusal:
     @property
     def text(self) -> str:
         """One sentence for people."""
+        need, offer = f"job {self.job!r}: gpus={self.need_gpus}", self.largest_offer_gpus
+        if self.reason is Reason.NO_PACKING:
+            return f"{need} of {offer}, but there is no way to keep every replica inside one server"
+        if self.reason is Reason.REPLICA_TOO_LARGE:
+            return f"{need} of one replica, but the largest server has {offer}"
         where = "the whole cluster" if self.reason is Reason.CLUSTER_TOO_SMALL else "the largest server"
-        return f"job {self.job!r}: gpus={self.need_gpus} but {where} has {self.largest_offer_gpus}"
+        return f"{need} but {where} has {offer}"
 
 
 def never_fits(job: Job, cluster: Cluster) -> Refusal | None:
@@ -56,10 +64,17 @@ def never_fits(job: Job, cluster: Cluster) -> Refusal | None:
     >>> never_fits(job, Cluster.uniform(2)).text
     "job 'x': gpus=17 but the whole cluster has 16"
     """
-    if job.gpus > cluster.gpus:
+    need, offer = job.gpus, cluster.largest
+    if need > cluster.gpus:
         offer, reason = cluster.gpus, Reason.CLUSTER_TOO_SMALL
-    elif job.locality is Locality.SERVER and job.gpus > cluster.largest:
-        offer, reason = cluster.largest, Reason.SERVER_TOO_SMALL
+    elif job.locality is Locality.SERVER and need > offer:
+        reason = Reason.SERVER_TOO_SMALL
+    elif need <= offer or not (pieces := pieces_of(job)):
+        return None
+    elif pieces[0][0] > offer:
+        need, reason = pieces[0][0], Reason.REPLICA_TOO_LARGE
+    elif servers_needed(job, cluster) > len(cluster.servers):
+        offer, reason = cluster.gpus, Reason.NO_PACKING
     else:
         return None
-    return Refusal(job=job.id, need_gpus=job.gpus, largest_offer_gpus=offer, reason=reason)
+    return Refusal(job=job.id, need_gpus=need, largest_offer_gpus=offer, reason=reason)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 from frostline.problem.placement import Placement
@@ -50,6 +51,9 @@ class Segment(NamedTuple):
         return seconds(self.end_us)
 
 
+_ORDER = itemgetter(Segment._fields.index("start_us"), Segment._fields.index("end_us"), Segment._fields.index("job"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """Segments in order of start, and the jobs that were refused.
@@ -76,7 +80,7 @@ class Schedule:
     policy: str = ""
 
     def __post_init__(self) -> None:
-        order = sorted(self.segments, key=lambda segment: (segment.start_us, segment.end_us, segment.job))
+        order = sorted(self.segments, key=_ORDER)
         object.__setattr__(self, "segments", tuple(order))
         object.__setattr__(self, "refused", tuple(self.refused))
 

@@ -9,6 +9,7 @@ from frostline.problem.cluster import Cluster
 from frostline.problem.placement import Placement
 from frostline.problem.plan import TrainingPlan
 from frostline.report.numbers import bytes_text, number_text
+from frostline.report.stage_traffic import traffic_summary
 from frostline.report.table import Table
 from frostline.timing.stage_graph import StageGraph
 
@@ -23,11 +24,12 @@ __all__ = [
 
 
 def stage_summary(plan: TrainingPlan, graph: StageGraph) -> list[dict[str, Any]]:
-    """Stages of a plan as plain JSON values: layers, replicas, seconds of compute, bytes of gradients."""
+    """Stages of a plan as plain JSON values: layers, replicas, their GPUs, seconds of compute, bytes of gradients."""
     return [
         {
             "layers": [stage.start, stage.stop],
             "replicas": graph.replicas[s],
+            "gpus_per_replica": graph.gpus_per_replica[s],
             "compute_s": graph.compute_s[s],
             "gradient_bytes": graph.gradient_bytes[s],
         }
@@ -51,7 +53,7 @@ def stage_table(plan: TrainingPlan, graph: StageGraph) -> Table:
         (
             graph.names[s],
             f"{layers[stage.start].id} .. {layers[stage.stop - 1].id}",
-            str(graph.replicas[s]),
+            _replicas_text(graph.replicas[s], graph.gpus_per_replica[s]),
             number_text(1000 * graph.compute_s[s]),
             bytes_text(graph.gradient_bytes[s]),
             bytes_text(sum(amount for (sender, _), amount in graph.edges.items() if sender == s)),
@@ -59,6 +61,10 @@ def stage_table(plan: TrainingPlan, graph: StageGraph) -> Table:
         for s, stage in enumerate(plan.stages)
     ]
     return Table(["stage", "layers", "replicas", "compute ms", "gradients", "sends on"], rows, left=(0, 1))
+
+
+def _replicas_text(count: int, gpus: int) -> str:
+    return str(count) if gpus == 1 else f"{count} of {gpus} GPUs"
 
 
 def placement_table(placement: Placement, cluster: Cluster, stages: tuple[str, ...]) -> Table:
@@ -73,13 +79,13 @@ def placement_table(placement: Placement, cluster: Cluster, stages: tuple[str, .
     s3            1        4     5
     """
     rows = [
-        (cluster.servers[server].id, *(str(count) if count else "." for count in column), str(sum(column)))
-        for server, column in placement.columns
+        (cluster.servers[server].id, *(str(count) if count else "." for count in column), str(load))
+        for (server, column), (_, load) in zip(placement.columns, placement.loads, strict=True)
     ]
     return Table(["server", *(f"stage {name}" for name in stages), "GPUs"], rows)
 
 
-def placement_summary(result: PlacementResult, cluster: Cluster) -> dict[str, Any]:
+def placement_summary(result: PlacementResult, cluster: Cluster, graph: StageGraph) -> dict[str, Any]:
     """Outcome of a placement as plain JSON values, with stable keys."""
     return {
         "feasible": True,
@@ -93,6 +99,7 @@ def placement_summary(result: PlacementResult, cluster: Cluster) -> dict[str, An
         "source": result.status.source,
         "bound": result.status.bound,
         "cut_bytes": result.cut_bytes,
+        "traffic": traffic_summary(graph, result.placement),
         "servers_used": result.servers_used,
         "runtime_s": result.runtime_s,
     }
@@ -106,7 +113,7 @@ def infeasible_summary(method: str, why: str) -> dict[str, Any]:
     >>> infeasible_summary("auto", "no free GPU")["proved_optimal"]
     False
     """
-    unknown = ("iteration_s", "bound_s", "gap", "source", "bound", "cut_bytes", "servers_used", "runtime_s")
+    unknown = ("iteration_s", "bound_s", "gap", "source", "bound", "cut_bytes", "traffic", "servers_used", "runtime_s")
     known = {"feasible": False, "why": why, "placement": None, "method": method, "proved_optimal": False}
     return known | dict.fromkeys(unknown)
 

@@ -7,20 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
-from frostline.errors import InvalidValueError
+from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.placement.free_gpus import Shape, shape_of
-from frostline.policies.base import Policy, Start
+from frostline.placement.place import METHODS
+from frostline.policies.base import WAIT, Policy, Start, Wait
 from frostline.policies.registry import make_policy
+from frostline.policies.task import Task
 from frostline.problem.cluster import Cluster
 from frostline.problem.job import Job
 from frostline.problem.order import natural_key
 from frostline.problem.refusal import Refusal, never_fits
 from frostline.problem.schedule import Segment
 from frostline.scheduler.state import State
-from frostline.units import instant_us, seconds
+from frostline.units import as_finite, as_int, instant_us, seconds
 
 __all__ = ["Decision", "Scheduler"]
+
+_LATEST_S = 1e18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +58,16 @@ class Scheduler:
         A policy, or its name with parameters, such as ``"asrpt"`` or ``"sjf:discipline=strict"``.
     expected : iterable of Job
         Jobs that stand for the shapes to expect; policies with a budget need them to know how many GPUs are surely
-        busy while a job is blocked. Without them a job may be as wide as the cluster.
+        busy while a job is blocked. Without them a job may be as wide as the cluster. Shapes that arrive unexpected
+        count from then on.
+    placement : str
+        Placement method for training jobs that no server can hold alone, one of
+        :data:`~frostline.placement.place.METHODS`.
+
+    Raises
+    ------
+    UnknownNameError
+        Unknown policy or placement method.
 
     Examples
     --------
@@ -72,12 +86,16 @@ class Scheduler:
     [('b', 10.0)]
     """
 
-    def __init__(self, cluster: Cluster, policy: Policy | str, expected: Iterable[Job] = ()) -> None:
+    def __init__(
+        self, cluster: Cluster, policy: Policy | str, expected: Iterable[Job] = (), *, placement: str = "local-search"
+    ) -> None:
+        if placement not in METHODS:
+            raise UnknownNameError("placement method", str(placement), METHODS)
         self.cluster = cluster
         self.policy = make_policy(policy) if isinstance(policy, str) else policy
-        self._state = State(cluster, self.policy, _shapes(cluster, expected))
-        self._coming: list[Job] = []
-        self._finished: list[str] = []
+        self._state = State(cluster, self.policy, _shapes(cluster, expected), placement)
+        self._coming: list[tuple[int, object, Task]] = []  # heap of (release, order of the id, task)
+        self._finished: dict[str, None] = {}
         self._known: set[str] = set()
         self._begun = False
 
@@ -92,14 +110,17 @@ class Scheduler:
         Raises
         ------
         InvalidValueError
-            The id was submitted before.
+            The id was submitted before, or the job would run for over 9e9 s.
+        UnknownNameError
+            A GPU type of the cluster does not have the precision of a training job.
         """
         if job.id in self._known:
             raise InvalidValueError(f"job {job.id!r}", "id", job.id, "was submitted before")
         refusal = never_fits(job, self.cluster)
         if refusal is None:
+            task = self._state.task(job)
+            heappush(self._coming, (task.release_us, natural_key(job.id), task))
             self._known.add(job.id)
-            self._coming.append(job)
         return refusal
 
     def finish(self, job: str) -> None:
@@ -112,17 +133,20 @@ class Scheduler:
         """
         if not self._state.is_running(job) or job in self._finished:
             raise InvalidValueError("scheduler", "finish", job, "is not a running job")
-        self._finished.append(job)
+        self._finished[job] = None
 
     def advance(self, now_s: float) -> Decision:
         """Move the clock to ``now_s``, handle what was reported, and decide.
 
+        Whatever a policy raises reaches the caller, but never instead of a start: then the decision says to wake at
+        once, and the next call raises.
+
         Raises
         ------
         InvalidValueError
-            ``now_s`` lies before the last call.
+            ``now_s`` lies before the last call, or is no time, or the policy decides what cannot be done.
         """
-        starts, wake_us = self.advance_us(instant_us(now_s))
+        starts, wake_us = self.advance_us(instant_us(as_finite(now_s, "scheduler", "now_s", maximum=_LATEST_S)))
         return Decision(starts=tuple(starts), wake_s=None if wake_us is None else seconds(wake_us))
 
     def decide(self) -> Decision:
@@ -133,6 +157,8 @@ class Scheduler:
     def advance_us(self, now_us: int) -> tuple[list[Segment], int | None]:
         """:meth:`advance` in whole microseconds: starts, and when to wake."""
         state = self._state
+        if type(now_us) is not int:
+            now_us = as_int(now_us, "scheduler", "now_us")
         if self._begun and now_us < state.now_us:
             raise InvalidValueError("scheduler", "now_us", now_us, f"lies before the present {state.now_us}")
         self._begun = True
@@ -146,40 +172,50 @@ class Scheduler:
 
     def _arrive(self) -> None:
         """Let the submitted jobs whose release time has come arrive, in order."""
-        coming = self._coming
-        if len(coming) > 1:
-            coming.sort(key=lambda job: (instant_us(job.release_s), natural_key(job.id)))
-        now_us, arrived = self._state.now_us, 0
-        for job in coming:
-            if instant_us(job.release_s) > now_us:
-                break
-            self._state.arrive(job)
-            arrived += 1
-        del coming[:arrived]
+        coming, state = self._coming, self._state
+        while coming and coming[0][0] <= state.now_us:
+            state.arrive(coming[0][2])
+            heappop(coming)
 
     def _decide(self) -> tuple[list[Segment], int | None]:
         """Ask the policy until it waits; each decision sees the last."""
         state, decide = self._state, self.policy.decide
         starts: list[Segment] = []
-        while len(state.waiting):
-            decision = decide(state)
-            if not isinstance(decision, Start):
-                return starts, self._wake_us(decision.until_us)
-            task = decision.task
-            offer = state.offer(task)
-            if offer is None:
-                rule = "was started by the policy but does not fit"
-                raise InvalidValueError(f"policy {self.policy.name!r}", "start", task.job.id, rule)
-            state.start(task, offer, decision.on_budget)
-            end_us = state.now_us + offer.duration_us
-            starts.append(Segment(task.job.id, state.now_us, end_us, offer.placement))
-        return starts, self._wake_us(None)
+        try:
+            while state.waiting.tasks:
+                decision = decide(state)
+                if isinstance(decision, Start):
+                    starts.append(self._start(decision))
+                else:
+                    return starts, self._wake_us(decision)
+        except Exception:
+            if not starts:
+                raise
+            return starts, state.now_us
+        return starts, self._wake_us(WAIT)
 
-    def _wake_us(self, until_us: int | None) -> int | None:
+    def _start(self, decision: Start) -> Segment:
+        """Start a task if it waits and fits; else nothing has changed."""
+        state, task = self._state, decision.task
+        waits = task in state.waiting
+        offer = state.offer(task) if waits else None
+        if offer is None:
+            rule = f"was started by the policy but {'does not fit' if waits else 'is not waiting'}"
+            raise InvalidValueError(f"policy {self.policy.name!r}", "start", task.job.id, rule)
+        state.start(task, offer, decision.on_budget)
+        return Segment(task.job.id, state.now_us, state.now_us + offer.duration_us, offer.placement)
+
+    def _wake_us(self, wait: Wait) -> int | None:
         """Earliest of the policy's wish and the next release of a submitted job."""
+        if not isinstance(wait, Wait):
+            raise InvalidValueError(f"policy {self.policy.name!r}", "decision", wait, "must be Start or Wait")
+        until_us, now_us = wait.until_us, self._state.now_us
+        if until_us is not None and until_us <= now_us:
+            rule = f"must lie after the present {now_us}"
+            raise InvalidValueError(f"policy {self.policy.name!r}", "until_us", until_us, rule)
         if not self._coming:
             return until_us
-        release_us = min(instant_us(job.release_s) for job in self._coming)
+        release_us = self._coming[0][0]
         return release_us if until_us is None else min(until_us, release_us)
 
 

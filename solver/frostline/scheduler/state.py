@@ -32,14 +32,19 @@ class State:
     policy : Policy
         Gives the waiting order, and says whether the virtual machine is used.
     shapes : iterable of Shape
-        Shapes of the jobs that are expected; they set the saturation B.
+        Shapes of the jobs that are expected; with those that arrive, they set the saturation B.
+    placement : str
+        Placement method for training jobs that no server can hold alone.
     """
 
     __slots__ = (
+        "_offers",
+        "_placement",
         "_reservation",
         "_run_of",
         "_saturation",
         "_shapes",
+        "_shapes_seen",
         "_virtual",
         "arrived",
         "arrived_work",
@@ -53,14 +58,16 @@ class State:
         "waiting",
     )
 
-    def __init__(self, cluster: Cluster, policy: Policy, shapes: Iterable[Shape]) -> None:
+    def __init__(self, cluster: Cluster, policy: Policy, shapes: Iterable[Shape], placement: str) -> None:
         self.cluster, self.policy = cluster, policy
+        self._placement = placement
         self.now_us = 0
         self.free = FreeGpus(cluster.capacities)
         self.waiting = WaitingQueue()
         self.running: list[Running] = []  # sorted by expected end
         self._shapes = shapes
         self._saturation: int | None = None
+        self._shapes_seen = 0
         self.budget_gpus = 0
         self.longest_us = 0
         self.arrived = 0
@@ -68,6 +75,7 @@ class State:
         self._virtual = VirtualOrder(cluster.gpus, self._delay_us) if policy.uses_virtual_machine else None
         self._run_of: dict[str, Running] = {}
         self._reservation: Reservation | None = None
+        self._offers: dict[int, Offer | None] = {}
 
     # -- what a policy may ask ---------------------------------------------------------------------------------
 
@@ -83,9 +91,14 @@ class State:
 
     @property
     def saturation(self) -> int:
-        """B of the shapes that are expected."""
+        """B of the shapes that are expected or have arrived."""
+        lines = self.waiting.lines
         if self._saturation is None:
             self._saturation = saturation(self._shapes, self.cluster)
+        if len(lines) > self._shapes_seen:
+            arrived = (line.shape for line in lines[self._shapes_seen :])
+            self._saturation = min(self._saturation, saturation(arrived, self.cluster))
+            self._shapes_seen = len(lines)
         return self._saturation
 
     def offer(self, task: Task) -> Offer | None:
@@ -93,33 +106,41 @@ class State:
         if task.steady:
             loads = self.free.best_fit(task.shape)
             return None if loads is None else Offer(Placement.of_loads(loads), task.duration_us)
-        placed = place_job(task.job, self.cluster, self.free, task.shape)
-        return None if placed is None else Offer(*placed)
+        if task.number not in self._offers:
+            placed = self._place(task, self.free)
+            self._offers[task.number] = None if placed is None else Offer(*placed)
+        return self._offers[task.number]
 
     def reservation(self, task: Task, headroom: int = 0) -> Reservation:
-        """Earliest start of a blocked task, with headroom, if nothing new starts; kept until a start or a finish."""
+        """Earliest start of a blocked task, with headroom, if nothing new starts.
+
+        It is kept until a start, a finish, or its time: before that, jobs that have outlived their expected end do not
+        change it.
+        """
         kept = self._reservation
         same = kept is not None and kept.shape == task.shape and kept.headroom == headroom
-        if kept is None or not same or self.running[0].end_us <= self.now_us:
+        if kept is None or not same or kept.time_us <= self.now_us:
             kept = self._reservation = reserve(task.shape, self.now_us, self.free, self.running, headroom)
         return kept
 
     # -- changes -----------------------------------------------------------------------------------------------
 
-    def arrive(self, job: Job) -> None:
-        """A job arrives: it waits, and its work goes to the virtual machine."""
-        fixed = isinstance(job.work, Fixed)
-        task = Task(
+    def task(self, job: Job) -> Task:
+        """What the scheduler needs to know of a job; raises what its arrival could not bear."""
+        return Task(
             job=job,
-            number=self.arrived,
             release_us=instant_us(job.release_s),
             shape=shape_of(job, self.cluster),
             duration_us=fastest_us(job, self.cluster),
-            steady=fixed,
+            steady=isinstance(job.work, Fixed),
         )
-        self.arrived += 1
+
+    def arrive(self, task: Task) -> None:
+        """A task arrives: it waits, and its work goes to the virtual machine."""
+        task.number = self.arrived
         task.priority = self.policy.priority(task)
         self.waiting.add(task)
+        self.arrived += 1
         self.arrived_work += task.work
         self.longest_us = max(self.longest_us, task.duration_us)
         if self._virtual is not None:
@@ -142,7 +163,7 @@ class State:
         insort(self.running, run)
         self._run_of[task.job.id] = run
         self.budget_gpus += run.gpus * on_budget
-        self._reservation = None
+        self._forget()
 
     def finish(self, job: str) -> Running:
         """A running job gives its GPUs back."""
@@ -150,8 +171,13 @@ class State:
         del self.running[bisect_left(self.running, run)]
         self.free.give(run.loads)
         self.budget_gpus -= run.gpus * run.on_budget
-        self._reservation = None
+        self._forget()
         return run
+
+    def _forget(self) -> None:
+        """Drop what was worked out for the free GPUs before."""
+        self._reservation = None
+        self._offers.clear()
 
     def _delay_us(self, task: Task) -> int:
         """By how much a task enters late because the GPUs on offer are slow for it, in the hope of a better hole."""
@@ -160,9 +186,12 @@ class State:
         if offer is None:
             return 0
         empty = FreeGpus(self.cluster.capacities)
-        best = place_job(task.job, self.cluster, empty, task.shape)
+        best = self._place(task, empty)
         slow = best is not None and offer.duration_us > (1 + tau) * best[1]
         return int(kappa * task.duration_us) if slow else 0
+
+    def _place(self, task: Task, free: FreeGpus) -> tuple[Placement, int] | None:
+        return place_job(task.job, self.cluster, free, task.shape, self._placement)
 
     def is_running(self, job: str) -> bool:
         """Whether a job holds GPUs."""

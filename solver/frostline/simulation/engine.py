@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -50,7 +51,13 @@ class Result:
     runtime_s: float
 
 
-def simulate(instance: Instance, policy: Policy | str, *, on_progress: Progress | None = None) -> Result:
+def simulate(
+    instance: Instance,
+    policy: Policy | str,
+    *,
+    placement: str = "local-search",
+    on_progress: Progress | None = None,
+) -> Result:
     """Run all jobs of an instance under a policy.
 
     Parameters
@@ -59,6 +66,9 @@ def simulate(instance: Instance, policy: Policy | str, *, on_progress: Progress 
         Cluster and jobs.
     policy : Policy or str
         A policy or its name with parameters.
+    placement : str
+        Placement method for training jobs that no server can hold alone, one of
+        :data:`~frostline.placement.place.METHODS`.
     on_progress : callable, optional
         Called now and then with (jobs done, jobs in all); what it raises reaches the caller.
 
@@ -74,7 +84,7 @@ def simulate(instance: Instance, policy: Policy | str, *, on_progress: Progress 
     """
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     begin = perf_counter()
-    schedule = run(instance, chosen, on_progress=on_progress)
+    schedule = run(instance, chosen, placement=placement, on_progress=on_progress)
     runtime_s = perf_counter() - begin
     return Result(
         policy=chosen,
@@ -85,22 +95,27 @@ def simulate(instance: Instance, policy: Policy | str, *, on_progress: Progress 
     )
 
 
-def run(instance: Instance, policy: Policy, *, on_progress: Progress | None = None) -> Schedule:
+def run(
+    instance: Instance,
+    policy: Policy,
+    *,
+    placement: str = "local-search",
+    on_progress: Progress | None = None,
+) -> Schedule:
     """Schedule of an instance under a policy; see :func:`simulate`.
 
     Events of one instant: completions, then arrivals, then virtual completions, then decisions.
     """
-    scheduler = Scheduler(instance.cluster, policy, expected=instance.jobs)
+    scheduler = Scheduler(instance.cluster, policy, expected=instance.jobs, placement=placement)
     jobs = instance.jobs
-    releases = [instant_us(job.release_s) for job in jobs]
-    releases.append(_NEVER)
+    releases: list[float] = [*(instant_us(job.release_s) for job in jobs), _NEVER]
     segments: list[Segment] = []
     refused: list[Refusal] = []
     ends: list[tuple[int, int, str]] = []  # (completion, order of start, job)
     coming = done = 0
     wake_us: int | None = None
     while coming < len(jobs) or ends or wake_us is not None:
-        now_us = min(releases[coming], ends[0][0] if ends else _NEVER, _NEVER if wake_us is None else wake_us)
+        now_us = int(min(releases[coming], ends[0][0] if ends else _NEVER, _NEVER if wake_us is None else wake_us))
         while ends and ends[0][0] == now_us:
             scheduler.finish(heappop(ends)[2])
             done += 1
@@ -125,4 +140,4 @@ def policy_text(policy: Policy) -> str:
     return ":".join([policy.name, *(f"{name}={value}" for name, value in policy.parameters.items())])
 
 
-_NEVER = 1 << 62
+_NEVER = math.inf

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from frostline.problem.bin_packing import pack_replicas
 from frostline.problem.cluster import Cluster
 from frostline.problem.instance import Instance
 from frostline.problem.job import Job, Locality, Training
+from frostline.problem.pieces import servers_needed
 from frostline.problem.placement import Placement
+from frostline.problem.plan import TrainingPlan
 from frostline.problem.refusal import never_fits
 from frostline.problem.schedule import Schedule, Segment
 from frostline.timing.duration import job_duration_us
@@ -85,11 +88,29 @@ def _first_fit(job: Job, choice: Choice, cluster: Cluster, segments: Sequence[Se
             if segment.end_us > start_us:
                 for m, gpus in segment.placement.loads:
                     free[m] -= gpus
-        loads = _loads(job, choice, cluster, free)
-        if loads:
-            placement = _placement(job, loads)
+        placement = _placement(job, choice, cluster, free)
+        if placement is not None:
             return Segment(job.id, start_us, start_us + job_duration_us(job, cluster, placement), placement)
     raise AssertionError(f"job {job.id!r} does not fit the empty cluster")
+
+
+def _placement(job: Job, choice: Choice, cluster: Cluster, free: Sequence[int]) -> Placement | None:
+    """Placement on free GPUs, None where the job does not fit."""
+    if isinstance(job.work, Training) and job.work.plan.gpus_per_replica and job.locality is not Locality.SERVER:
+        return _packed(job, job.work.plan, choice, cluster, free)
+    loads = _loads(job, choice, cluster, free)
+    return _filled(job, loads) if loads else None
+
+
+def _packed(job: Job, plan: TrainingPlan, choice: Choice, cluster: Cluster, free: Sequence[int]) -> Placement | None:
+    """Replicas of several GPUs on the servers that the locality allows."""
+    servers = choice.servers
+    if job.locality is Locality.FEWEST:
+        servers = sorted(servers, key=lambda m: -free[m])[: servers_needed(job, cluster)]
+    matrix, _ = pack_replicas([free[m] for m in servers], plan.gpus_per_replica, plan.replicas)
+    if matrix is None:
+        return None
+    return Placement(zip(servers, matrix.tolist(), strict=True), plan.gpus_per_replica)
 
 
 def _loads(job: Job, choice: Choice, cluster: Cluster, free: Sequence[int]) -> list[Load]:
@@ -117,11 +138,13 @@ def _deal(gpus: int, free: Sequence[int], servers: Sequence[int]) -> list[Load]:
     return [(m, taken.count(m)) for m in sorted(set(taken))] if len(taken) == gpus else []
 
 
-def _placement(job: Job, loads: Sequence[Load]) -> Placement:
-    """Replicas of a plan fill the GPUs stage by stage."""
+def _filled(job: Job, loads: Sequence[Load]) -> Placement:
+    """Replicas of a plan fill the GPUs stage by stage; those of several GPUs are all in one server here."""
     if not isinstance(job.work, Training):
         return Placement((m, (count,)) for m, count in loads)
     replicas = job.work.plan.replicas
+    if job.work.plan.gpus_per_replica:
+        return Placement([(loads[0][0], replicas)], job.work.plan.gpus_per_replica)
     stages = iter([stage for stage, count in enumerate(replicas) for _ in range(count)])
     on_server = [(m, [next(stages) for _ in range(count)]) for m, count in loads]
     return Placement((m, [held.count(stage) for stage in range(len(replicas))]) for m, held in on_server)

@@ -15,6 +15,7 @@ from frostline.problem.instance import Instance
 from frostline.problem.job import Fixed, Job, Locality, PlacementClass, Profiled, Training, Work
 from frostline.problem.network import Edge, Layer, Network
 from frostline.problem.plan import TrainingPlan
+from frostline.problem.refusal import never_fits
 from frostline.problem.schedule import Schedule
 from frostline.testing.list_schedule import Choice, list_schedule
 from frostline.timing.stage_graph import StageGraph
@@ -82,7 +83,8 @@ def _profiled(draw: st.DrawFn, gpus: int) -> Work:
 
 
 def _training(gpus: int) -> st.SearchStrategy[Work]:
-    return st.builds(Training, plan=plans(gpus=gpus), iterations=st.integers(1, 10))
+    plan = plans(gpus=gpus) | plans(gpus=gpus, max_gpus_per_replica=4)
+    return st.builds(Training, plan=plan, iterations=st.integers(1, 10))
 
 
 _WORKS: dict[str, Callable[[int], st.SearchStrategy[Work]]] = {
@@ -166,7 +168,10 @@ def instances(
 
 def _that_fits(job: Job, cluster: Cluster) -> Job:
     if job.locality is Locality.SERVER and job.gpus > cluster.largest:
-        return job.replace(locality=Locality.FEWEST)
+        job = job.replace(locality=Locality.FEWEST)
+    if never_fits(job, cluster) is not None and isinstance(job.work, Training):
+        plan = job.work.plan.replace(gpus_per_replica=())
+        job = job.replace(work=Training(plan=plan, iterations=job.work.iterations), gpus=plan.gpus)
     return job
 
 
@@ -195,11 +200,23 @@ def networks(draw: st.DrawFn, *, min_layers: int = 1, max_layers: int = 6) -> Ne
 
 
 @st.composite
-def plans(draw: st.DrawFn, *, gpus: int, max_stages: int = 3) -> TrainingPlan:
-    """Training plans on so many GPUs, with any cuts and any replicas."""
+def plans(draw: st.DrawFn, *, gpus: int, max_stages: int = 3, max_gpus_per_replica: int = 1) -> TrainingPlan:
+    """Training plans on so many GPUs, with any cuts and any replicas.
+
+    Parameters
+    ----------
+    gpus : int
+        GPUs of the plan.
+    max_stages : int
+        Most stages.
+    max_gpus_per_replica : int
+        Most GPUs of one replica.
+    """
     network = draw(networks())
     stages = draw(st.integers(1, min(gpus, max_stages, len(network.layers))))
-    replicas = _differences(draw(_cuts(gpus, stages)))
+    shares = _differences(draw(_cuts(gpus, stages)))
+    sizes = [draw(st.sampled_from(_divisors(share, max_gpus_per_replica))) for share in shares]
+    replicas = [share // size for share, size in zip(shares, sizes, strict=True)]
     layers = draw(_cuts(len(network.layers), stages))
     micro_batches = draw(st.integers(1, 4))
     return TrainingPlan(
@@ -208,12 +225,17 @@ def plans(draw: st.DrawFn, *, gpus: int, max_stages: int = 3) -> TrainingPlan:
         replicas=tuple(replicas),
         global_batch=micro_batches * max(replicas) * draw(st.integers(1, 4)),
         micro_batches=micro_batches,
+        gpus_per_replica=tuple(sizes),
     )
 
 
 def _cuts(length: int, parts: int) -> st.SearchStrategy[list[int]]:
     inner = st.sets(st.integers(1, length - 1), min_size=parts - 1, max_size=parts - 1) if parts > 1 else st.just(set())
     return inner.map(lambda cuts: [0, *sorted(cuts), length])
+
+
+def _divisors(number: int, most: int) -> list[int]:
+    return [divisor for divisor in range(1, min(number, most) + 1) if number % divisor == 0]
 
 
 def _differences(cuts: Sequence[int]) -> list[int]:

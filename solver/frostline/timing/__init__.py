@@ -1,5 +1,6 @@
 """How long one iteration takes, given which server holds which replica."""
 
+from frostline.timing.column_costs import ColumnCosts, ColumnKind
 from frostline.timing.contention import ContentionTime
 from frostline.timing.duration import fastest_us, job_duration_us, training_time
 from frostline.timing.iteration_time import IterationTime, cut_bytes, iteration_ns
@@ -7,6 +8,8 @@ from frostline.timing.link import LinkTime
 from frostline.timing.stage_graph import StageGraph, stage_graph
 
 __all__ = [
+    "ColumnCosts",
+    "ColumnKind",
     "ContentionTime",
     "IterationTime",
     "LinkTime",

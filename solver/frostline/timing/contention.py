@@ -10,55 +10,11 @@ import numpy.typing as npt
 
 from frostline.problem.cluster import Cluster
 from frostline.timing.bandwidths import ServerClasses, bandwidth, check_total, to_ns
+from frostline.timing.column_costs import ColumnCosts, ColumnKind
 from frostline.timing.iteration_time import IterationTime
 from frostline.timing.stage_graph import StageGraph
 
 __all__ = ["ContentionTime", "local_s"]
-
-
-@dataclass(frozen=True, slots=True)
-class _CardCosts:
-    """Nanoseconds on one card: of half the traffic of a pair of replicas, and of a ring link."""
-
-    pairs: tuple[tuple[int, int, int], ...]
-    rings: tuple[int, ...]
-    ends: npt.NDArray[np.int64]
-    pair_vector: npt.NDArray[np.int64]
-    full_egress: npt.NDArray[np.int64]
-    ring_vector: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, graph: StageGraph, nic_bytes_per_s: float) -> _CardCosts:
-        counts = graph.replicas
-        pairs = tuple(
-            (s, t, to_ns(amount / (2 * counts[s] * counts[t] * nic_bytes_per_s)))
-            for (s, t), amount in graph.traffic.items()
-        )
-        rings = tuple(to_ns(float(ring) / nic_bytes_per_s) for ring in graph.ring_bytes)
-        check_total(sum(2 * ns * counts[s] * counts[t] for s, t, ns in pairs) + sum(rings))
-        ends = np.array([(s, t) for s, t, _ in pairs], np.int64).reshape(-1, 2).T
-        pair_vector, replicas = np.array([ns for *_, ns in pairs], np.int64), np.array(counts, np.int64)
-        full_egress = np.zeros(len(counts), np.int64)
-        np.add.at(full_egress, ends[0], pair_vector * replicas[ends[1]])
-        np.add.at(full_egress, ends[1], pair_vector * replicas[ends[0]])
-        return cls(pairs, rings, ends, pair_vector, full_egress, np.array(rings, np.int64), replicas)
-
-    def one(self, column: Sequence[int], counts: Sequence[int]) -> int:
-        egress = 0
-        for s, t, ns in self.pairs:
-            here, there = column[s], column[t]
-            if here or there:
-                egress += ns * (here * (counts[t] - there) + there * (counts[s] - here))
-        return egress + sum(
-            ring for ring, held, count in zip(self.rings, column, counts, strict=True) if 0 < held < count
-        )
-
-    def many(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        inside = (columns[:, self.ends[0]] * columns[:, self.ends[1]]) @ self.pair_vector
-        split = (columns > 0) & (columns < self.counts)
-        total: npt.NDArray[np.int64] = columns @ self.full_egress - 2 * inside + split @ self.ring_vector
-        return total
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -99,7 +55,7 @@ class ContentionTime(IterationTime):
     overlap: bool
     base_ns: int = field(compare=False)
     _classes: ServerClasses = field(compare=False, repr=False)
-    _cards: tuple[_CardCosts, ...] = field(compare=False, repr=False)
+    _cards: tuple[ColumnCosts, ...] = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -120,7 +76,7 @@ class ContentionTime(IterationTime):
             "overlap": bool(overlap),
             "base_ns": base_ns,
             "_classes": classes,
-            "_cards": tuple(_CardCosts.of(graph, nic) for nic in classes.distinct),
+            "_cards": tuple(_card(graph, nic) for nic in classes.distinct),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -144,13 +100,28 @@ class ContentionTime(IterationTime):
         """Class of a server, equal for equal cards, 0 for the fastest."""
         return self._classes.of(server)
 
+    def costs(self, server: int) -> ColumnCosts:
+        """Integer tables of the column function of a server."""
+        return self._cards[self._classes.of(server)]
+
     def column_ns(self, column: Sequence[int], server: int) -> int:
         """Nanoseconds that the card of a server is busy where it holds a column."""
-        return self._cards[self._classes.of(server)].one(column, self.graph.replicas)
+        return self.costs(server).column_ns(column)
 
     def columns_ns(self, columns: npt.NDArray[np.int64], server: int) -> npt.NDArray[np.int64]:
         """Nanoseconds of many columns of one server, shape (columns, stages) to shape (columns,)."""
-        return self._cards[self._classes.of(server)].many(columns)
+        return self.costs(server).columns_ns(columns)
+
+
+def _card(graph: StageGraph, nic_bytes_per_s: float) -> ColumnCosts:
+    counts = graph.replicas
+    pairs = tuple(
+        (s, t, to_ns(amount / (2 * counts[s] * counts[t] * nic_bytes_per_s)))
+        for (s, t), amount in graph.traffic.items()
+    )
+    rings = tuple(to_ns(float(ring) / nic_bytes_per_s) for ring in graph.ring_bytes)
+    check_total(sum(2 * ns * counts[s] * counts[t] for s, t, ns in pairs) + sum(rings))
+    return ColumnCosts(kind=ColumnKind.EGRESS, counts=counts, pairs=pairs, rings=rings, local=(0,) * len(counts))
 
 
 def local_s(graph: StageGraph, nvlink_bytes_per_s: float) -> list[float]:

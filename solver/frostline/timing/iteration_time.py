@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
+from operator import mul
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from frostline.errors import InvalidValueError
 from frostline.problem.placement import Placement
+from frostline.timing.column_costs import ColumnCosts
 from frostline.timing.stage_graph import StageGraph
 
 __all__ = ["NS_PER_S", "IterationTime", "cut_bytes", "iteration_ns", "total_ns"]
@@ -56,6 +57,13 @@ class IterationTime(Protocol):
     def columns_ns(self, columns: Matrix, server: int) -> Matrix:
         """Nanoseconds of many columns of one server, shape (columns, stages) to shape (columns,)."""
         return np.array([self.column_ns(column, server) for column in columns.tolist()], np.int64)
+
+    def costs(self, server: int) -> ColumnCosts | None:
+        """Integer tables of the column function of a server; None for a model that has none.
+
+        Exact methods look into them. A model without tables is placed all the same, by its column function.
+        """
+        return None
 
 
 def total_ns(timing: IterationTime, slowest_ns: int) -> int:
@@ -117,28 +125,33 @@ def cut_bytes(graph: StageGraph, placement: Placement | npt.ArrayLike) -> int:
     """
     where = _placement(placement)
     _check_counts(graph, where)
-    counts = graph.replicas
-    columns = [column for _, column in where.columns]
-    cut = Fraction(0)
-    for (s, t), amount in graph.traffic.items():
-        pairs = counts[s] * counts[t]
-        inside = sum(column[s] * column[t] for column in columns)
-        cut += Fraction(amount * (pairs - inside), pairs)
-    for s, ring in enumerate(graph.ring_bytes):
-        cut += ring * sum(0 < column[s] < counts[s] for column in columns)
-    return math.ceil(cut)
+    counts, held = graph.replicas, _held(where)
+    pairs = {ends: counts[ends[0]] * counts[ends[1]] for ends in graph.traffic}
+    shares = math.lcm(*counts, *pairs.values())
+    cut = 0
+    for ends, amount in graph.traffic.items():
+        inside = sum(map(mul, held[ends[0]], held[ends[1]]))
+        cut += amount * (pairs[ends] - inside) * (shares // pairs[ends])
+    for parts, count, gradient in zip(held, counts, graph.gradient_bytes, strict=True):
+        links = sum(0 < part < count for part in parts)
+        cut += links * 2 * (count - 1) * gradient * (shares // count)
+    return -(-cut // shares)
 
 
 def _placement(placement: Placement | npt.ArrayLike) -> Placement:
     return placement if isinstance(placement, Placement) else Placement.from_matrix(placement)
 
 
+def _held(placement: Placement) -> list[tuple[int, ...]]:
+    """Replicas of each stage by used server."""
+    return list(zip(*(column for _, column in placement.columns), strict=True))
+
+
 def _check_counts(graph: StageGraph, placement: Placement) -> None:
     if placement.stages not in (0, graph.stages):
         rule = f"must equal the {graph.stages} stages of the stage graph"
         raise InvalidValueError("placement", "stages", placement.stages, rule)
-    columns = [column for _, column in placement.columns]
-    for s, (name, count) in enumerate(zip(graph.names, graph.replicas, strict=True)):
-        placed = sum(column[s] for column in columns)
+    placements = map(sum, _held(placement) or [()] * graph.stages)
+    for name, count, placed in zip(graph.names, graph.replicas, placements, strict=True):
         if placed != count:
             raise InvalidValueError(f"stage {name!r}", "placed replicas", placed, f"must equal its {count} replicas")

@@ -10,63 +10,12 @@ import numpy.typing as npt
 
 from frostline.problem.cluster import Cluster
 from frostline.timing.bandwidths import ServerClasses, bandwidth, check_total, to_ns
+from frostline.timing.column_costs import ColumnCosts, ColumnKind
 from frostline.timing.contention import local_s
 from frostline.timing.iteration_time import IterationTime
 from frostline.timing.stage_graph import StageGraph
 
 __all__ = ["LinkTime"]
-
-
-@dataclass(frozen=True, slots=True)
-class _LinkCosts:
-    """Nanoseconds of each stage when local, and what each replica elsewhere and a split ring add."""
-
-    local: tuple[int, ...]
-    remote: tuple[tuple[tuple[int, int], ...], ...]
-    split: tuple[int, ...]
-    far: npt.NDArray[np.int64]
-    remote_matrix: npt.NDArray[np.int64]
-    split_vector: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, graph: StageGraph, inside: float, link: float) -> _LinkCosts:
-        counts = graph.replicas
-        slower = 1 / link - 1 / inside
-        local = tuple(to_ns(time_s) for time_s in local_s(graph, inside))
-        remote = tuple(
-            tuple((t, to_ns(amount / (counts[s] * counts[t]) * slower)) for t, amount in pairs)
-            for s, pairs in enumerate(graph.neighbours())
-        )
-        split = tuple(to_ns(float(ring) * slower) for ring in graph.ring_bytes)
-        for stage, pairs in enumerate(remote):
-            check_total(local[stage] + abs(split[stage]) + sum(abs(ns) * counts[t] for t, ns in pairs))
-        matrix = np.zeros((len(counts), len(counts)), np.int64)
-        for s, pairs in enumerate(remote):
-            for t, ns in pairs:
-                matrix[s, t] = ns
-        replicas = np.array(counts, np.int64)
-        far = np.array(local, np.int64) + matrix @ replicas
-        return cls(local, remote, split, far, matrix, np.array(split, np.int64), replicas)
-
-    def bound(self, counts: Sequence[int]) -> int:
-        return max(
-            local + sum(min(ns, 0) * counts[t] for t, ns in remote) + min(split, 0)
-            for local, remote, split in zip(self.local, self.remote, self.split, strict=True)
-        )
-
-    def one(self, column: Sequence[int], counts: Sequence[int]) -> int:
-        slowest = 0
-        for s, held in enumerate(column):
-            if held:
-                time_ns = self.local[s] + sum(ns * (counts[t] - column[t]) for t, ns in self.remote[s])
-                slowest = max(slowest, time_ns + (self.split[s] if held < counts[s] else 0))
-        return slowest
-
-    def many(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        time_ns = self.far - columns @ self.remote_matrix.T + self.split_vector * (columns < self.counts)
-        slowest: npt.NDArray[np.int64] = np.where(columns > 0, time_ns, 0).max(axis=1)
-        return slowest
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -100,7 +49,7 @@ class LinkTime(IterationTime):
     link_bytes_per_s: float | tuple[float, ...]
     bound_ns: int = field(compare=False)
     _classes: ServerClasses = field(compare=False, repr=False)
-    _links: tuple[_LinkCosts, ...] = field(compare=False, repr=False)
+    _links: tuple[ColumnCosts, ...] = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -111,12 +60,12 @@ class LinkTime(IterationTime):
     ) -> None:
         classes = ServerClasses(link_bytes_per_s, "link_bytes_per_s")
         inside = bandwidth(nvlink_bytes_per_s, "nvlink_bytes_per_s")
-        links = tuple(_LinkCosts.of(graph, inside, link) for link in classes.distinct)
+        links = tuple(_link(graph, inside, link) for link in classes.distinct)
         values = {
             "graph": graph,
             "nvlink_bytes_per_s": inside,
             "link_bytes_per_s": classes.values,
-            "bound_ns": min((costs.bound(graph.replicas) for costs in links), default=0),
+            "bound_ns": min((_least_ns(costs) for costs in links), default=0),
             "_classes": classes,
             "_links": links,
         }
@@ -146,10 +95,34 @@ class LinkTime(IterationTime):
         """Class of a server, equal for equal shares, 0 for the fastest."""
         return self._classes.of(server)
 
+    def costs(self, server: int) -> ColumnCosts:
+        """Integer tables of the column function of a server."""
+        return self._links[self._classes.of(server)]
+
     def column_ns(self, column: Sequence[int], server: int) -> int:
         """Nanoseconds of the slowest stage among those that a server holds."""
-        return self._links[self._classes.of(server)].one(column, self.graph.replicas)
+        return self.costs(server).column_ns(column)
 
     def columns_ns(self, columns: npt.NDArray[np.int64], server: int) -> npt.NDArray[np.int64]:
         """Nanoseconds of many columns of one server, shape (columns, stages) to shape (columns,)."""
-        return self._links[self._classes.of(server)].many(columns)
+        return self.costs(server).columns_ns(columns)
+
+
+def _link(graph: StageGraph, inside: float, link: float) -> ColumnCosts:
+    counts = graph.replicas
+    slower = 1 / link - 1 / inside
+    pairs = tuple((s, t, to_ns(amount / (counts[s] * counts[t]) * slower)) for (s, t), amount in graph.traffic.items())
+    rings = tuple(to_ns(float(ring) * slower) for ring in graph.ring_bytes)
+    local = tuple(to_ns(time_s) for time_s in local_s(graph, inside))
+    for stage, (own, ring) in enumerate(zip(local, rings, strict=True)):
+        far = sum(abs(ns) * counts[t if s == stage else s] for s, t, ns in pairs if stage in (s, t))
+        check_total(own + abs(ring) + far)
+    return ColumnCosts(kind=ColumnKind.SLOWEST, counts=counts, pairs=pairs, rings=rings, local=local)
+
+
+def _least_ns(costs: ColumnCosts) -> int:
+    """Time of the slowest stage where each has the better of a server of its own and one with all others."""
+    return max(
+        local + sum(min(ns, 0) * costs.counts[t] for t, ns in remote) + min(ring, 0)
+        for local, remote, ring in zip(costs.local, costs.remote, costs.rings, strict=True)
+    )

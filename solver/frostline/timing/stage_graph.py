@@ -216,6 +216,9 @@ def stage_graph(plan: TrainingPlan, gpu_type: GpuType) -> StageGraph:
     the peak, times the pipeline fill (b + S - 1) / b for b micro-batches on S stages. An edge carries the activations
     of the global batch forward and their gradients back; the ring of a stage carries the gradients of its parameters.
 
+    A replica of several GPUs is taken to share its layers evenly: it computes as many times faster. What its GPUs say
+    to each other stays in the server and is not counted, nor is it that they exchange gradients side by side.
+
     Parameters
     ----------
     plan : TrainingPlan
@@ -247,10 +250,12 @@ def stage_graph(plan: TrainingPlan, gpu_type: GpuType) -> StageGraph:
     return StageGraph(
         replicas=plan.replicas,
         compute_s=[
-            total * plan.global_batch / (count * rate) * fill for total, count in zip(flops, plan.replicas, strict=True)
+            total * plan.global_batch / (count * gpus * rate) * fill
+            for total, count, gpus in zip(flops, plan.replicas, plan.replica_gpus, strict=True)
         ],
         gradient_bytes=[network.params_of(stage) * plan.gradient_bytes for stage in stages],
         edges=_stage_traffic(plan),
+        gpus_per_replica=plan.replica_gpus,
     )
 
 

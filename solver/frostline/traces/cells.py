@@ -110,7 +110,7 @@ def instant(text: str, unit: tuple[float, float]) -> float:
 
 def start(text: str, unit: tuple[float, float], optional: bool = False) -> float:
     """Start of a run in seconds; where it is missing, nan if it is optional and else a fault."""
-    if text.strip() in MISSING or text == "nan":
+    if text.strip() in MISSING or text.strip().casefold() == "nan":
         return _missing("missing_start", optional)
     return instant(text, unit)
 
@@ -123,7 +123,7 @@ def end(text: str, unit: tuple[float, float], start_s: float, optional: bool = F
     >>> end("70", TIME_UNITS["s"], 10.0)
     70.0
     """
-    if text.strip() in MISSING or text == "nan":
+    if text.strip() in MISSING or text.strip().casefold() == "nan":
         return _missing("missing_end", optional)
     value = instant(text, unit)
     if value == 0 < start_s:

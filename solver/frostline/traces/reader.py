@@ -44,7 +44,8 @@ def read_trace(
 ) -> Trace:
     """Jobs of a trace file.
 
-    A row that asks for no GPU is set aside as ``cpu_only`` in both modes. Identifiers are text and never numbers.
+    A row that asks for no GPU is a fault, and ``repair`` sets it aside as ``cpu_only``, whatever else is wrong with it.
+    Identifiers are text and never numbers.
 
     Parameters
     ----------
@@ -78,7 +79,8 @@ def read_trace(
     TraceError
         In strict mode, rows with faults; all of them are in ``faults``.
     FileError
-        In both modes, a file that is missing, empty, damaged or without a column it needs, or holds no job to keep.
+        In both modes, a file that is missing, empty, damaged or without a column it needs, holds no job to keep, or
+        has other times than the unit or the zone are for.
     UnknownNameError
         An unknown format, mode, unit, locality or zone.
 
@@ -104,6 +106,8 @@ def read_trace(
         fmt = fmt or recognise(table.header)
         layout = lay_out(fmt, table.header, path)
         _check_unit(layout, time_unit, path)
+        if zone is not None:
+            _check_zone(fmt, layout, path)
         intake = _Intake(layout, strict=mode == "strict", unique=duplicates == "drop")
         reader = RowReader(fmt, layout, TIME_UNITS[time_unit], clock)
         intake.take(table, reader, rows_at_most)
@@ -147,10 +151,10 @@ class _Intake:
     def _sort_out(self, record: Record | None, faults: list[Fault]) -> None:
         if not faults and record is not None:
             self.records.append(record)
-        elif any(fault.rule == "cpu_only" for fault in faults):
-            self.dropped["cpu_only"] += 1
         elif self.strict:
             self.faults += faults
+        elif any(fault.rule == "cpu_only" for fault in faults):
+            self.dropped["cpu_only"] += 1
         elif record is not None:
             self.records.append(record)
         else:
@@ -283,3 +287,9 @@ def _check_unit(layout: Layout, unit: str, path: Path | str) -> None:
     told = [name for at in layout.at.values() if (name := layout.header[at].strip().casefold()).endswith("_s")]
     if unit != "s" and told:
         raise FileError(path, f"column {told[0]!r} holds seconds, so the time unit cannot be {unit!r}")
+
+
+def _check_zone(fmt: TraceFormat, layout: Layout, path: Path | str) -> None:
+    if not fmt.timestamps:
+        column = layout.header[layout.at["submit"]]
+        raise FileError(path, f"column {column!r} holds times relative to an origin, so no zone goes with it")

@@ -13,7 +13,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "ambiguous_timestamp": "must occur exactly once in its zone; repair takes the earlier reading",
         "bad_gpus": "must be a whole number of GPUs",
         "bad_timestamp": "must be a date and time such as 2017-10-09 07:01:55, with an offset everywhere or nowhere",
-        "cpu_only": "asks for no GPU, so the row is set aside",
+        "cpu_only": "must be at least 1; repair sets aside a row that asks for no GPU",
         "duplicate_row": "equals an earlier row",
         "duration_mismatch": "must be the time from start to end; repair keeps the duration",
         "field_count": "must be as many as in the header",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby, islice
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,7 @@ def take(jobs: Iterable[Job], n: int) -> tuple[Job, ...]:
     >>> [job.id for job in take(jobs, 1)]
     ['a']
     """
-    return tuple(islice(in_order(jobs), as_int(n, "trace", "jobs", 1)))
+    return in_order(jobs)[: as_int(n, "trace", "jobs", 1)]
 
 
 def known_duration_s(job: Job) -> float:

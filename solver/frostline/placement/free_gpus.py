@@ -38,10 +38,10 @@ def shape_of(job: Job, cluster: Cluster) -> Shape:
     >>> shape_of(job, Cluster.uniform(4))
     Shape(gpus=12, most_servers=2, pieces=())
     """
-    if job.locality is Locality.SERVER:
-        return Shape(job.gpus, 1)
     if job.locality is Locality.ANY:
         return Shape(job.gpus, max(1, len(cluster.servers)), pieces_of(job))
+    if job.locality is Locality.SERVER:
+        return Shape(job.gpus, 1)
     return Shape(job.gpus, servers_needed(job, cluster), pieces_of(job))
 
 

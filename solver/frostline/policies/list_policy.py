@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from frostline.errors import UnknownNameError
 from frostline.policies.base import Decision, View
-from frostline.policies.disciplines import DISCIPLINES
-from frostline.policies.orders import ORDERS
+from frostline.policies.disciplines import DISCIPLINES, Discipline
+from frostline.policies.orders import ORDERS, Order
 from frostline.policies.task import Task
 
 __all__ = ["ListPolicy", "easy", "fifo", "ljf", "sjf", "smallest_area"]
@@ -38,12 +38,16 @@ class ListPolicy:
     name: str
     order: str
     discipline: str
+    _key: Order = field(init=False, repr=False, compare=False)
+    _rule: Discipline = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
             raise UnknownNameError("order", self.order, ORDERS)
         if self.discipline not in DISCIPLINES:
             raise UnknownNameError("discipline", self.discipline, DISCIPLINES)
+        object.__setattr__(self, "_key", ORDERS[self.order])
+        object.__setattr__(self, "_rule", DISCIPLINES[self.discipline])
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -57,11 +61,11 @@ class ListPolicy:
 
     def priority(self, task: Task) -> int:
         """Key of the order."""
-        return ORDERS[self.order](task)
+        return self._key(task)
 
     def decide(self, view: View) -> Decision:
         """What the discipline says."""
-        return DISCIPLINES[self.discipline](view)
+        return self._rule(view)
 
 
 def fifo(discipline: str = "strict") -> ListPolicy:

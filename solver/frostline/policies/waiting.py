@@ -107,12 +107,13 @@ class WaitingQueue:
     (0, 3, [True, False])
     """
 
-    __slots__ = ("_line_of", "lines", "tasks")
+    __slots__ = ("_first", "_line_of", "lines", "tasks")
 
     def __init__(self) -> None:
         self._line_of: dict[Shape, Line] = {}
         self.tasks: dict[int, Task] = {}
         self.lines: list[Line] = []
+        self._first: Entry | None = None  # None where it is not known
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -129,16 +130,22 @@ class WaitingQueue:
         if line is None:
             line = self._line_of[task.shape] = Line(task.shape)
             self.lines.append(line)
-        line.add((task.priority, task.number, task))
+        entry = (task.priority, task.number, task)
+        line.add(entry)
+        if self._first is not None and entry < self._first:
+            self._first = entry
         self.tasks[task.number] = task
 
     def remove(self, task: Task) -> None:
         """Take a waiting task out."""
         self._line_of[task.shape].remove((task.priority, task.number, task))
         del self.tasks[task.number]
+        if self._first is not None and self._first[2] is task:
+            self._first = None
 
     @property
     def first(self) -> Task | None:
         """First task in the policy's order."""
-        heads = [line.head for line in self.lines if line.blocks]
-        return min(heads)[2] if heads else None
+        if self._first is None and self.tasks:
+            self._first = min(line.blocks[0][0] for line in self.lines if line.blocks)
+        return None if self._first is None else self._first[2]

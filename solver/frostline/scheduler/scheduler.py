@@ -94,7 +94,8 @@ class Scheduler:
         self.cluster = cluster
         self.policy = make_policy(policy) if isinstance(policy, str) else policy
         self._state = State(cluster, self.policy, _shapes(cluster, expected), placement)
-        self._coming: list[tuple[int, object, Task]] = []  # heap of (release, order of the id, task)
+        self._coming: list[tuple[int, int, Task]] = []  # heap of (release, order of submission, task)
+        self._arriving: list[Task] = []  # whose release time has come, the first one last
         self._finished: dict[str, None] = {}
         self._known: set[str] = set()
         self._begun = False
@@ -119,7 +120,7 @@ class Scheduler:
         refusal = never_fits(job, self.cluster)
         if refusal is None:
             task = self._state.task(job)
-            heappush(self._coming, (task.release_us, natural_key(job.id), task))
+            heappush(self._coming, (task.release_us, len(self._known), task))
             self._known.add(job.id)
         return refusal
 
@@ -162,11 +163,12 @@ class Scheduler:
         if self._begun and now_us < state.now_us:
             raise InvalidValueError("scheduler", "now_us", now_us, f"lies before the present {state.now_us}")
         self._begun = True
-        for job in self._finished:
-            state.finish(job)
-        self._finished.clear()
+        if self._finished:
+            for job in self._finished:
+                state.finish(job)
+            self._finished.clear()
         state.advance(now_us)
-        if self._coming:
+        if self._coming or self._arriving:
             self._arrive()
         return self._decide()
 
@@ -174,8 +176,12 @@ class Scheduler:
         """Let the submitted jobs whose release time has come arrive, in order."""
         coming, state = self._coming, self._state
         while coming and coming[0][0] <= state.now_us:
-            state.arrive(coming[0][2])
-            heappop(coming)
+            self._arriving.append(heappop(coming)[2])
+        if len(self._arriving) > 1:
+            self._arriving.sort(key=lambda task: (task.release_us, natural_key(task.job.id)), reverse=True)
+        while self._arriving:
+            state.arrive(self._arriving[-1])
+            self._arriving.pop()
 
     def _decide(self) -> tuple[list[Segment], int | None]:
         """Ask the policy until it waits; each decision sees the last."""
@@ -186,13 +192,15 @@ class Scheduler:
                 decision = decide(state)
                 if isinstance(decision, Start):
                     starts.append(self._start(decision))
+                elif decision is WAIT:
+                    break
                 else:
                     return starts, self._wake_us(decision)
         except Exception:
             if not starts:
                 raise
             return starts, state.now_us
-        return starts, self._wake_us(WAIT)
+        return starts, self._coming[0][0] if self._coming else None
 
     def _start(self, decision: Start) -> Segment:
         """Start a task if it waits and fits; else nothing has changed."""

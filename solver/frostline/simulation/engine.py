@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -108,14 +107,18 @@ def run(
     """
     scheduler = Scheduler(instance.cluster, policy, expected=instance.jobs, placement=placement)
     jobs = instance.jobs
-    releases: list[float] = [*(instant_us(job.release_s) for job in jobs), _NEVER]
+    releases = [*(instant_us(job.release_s) for job in jobs), _NEVER]
     segments: list[Segment] = []
     refused: list[Refusal] = []
     ends: list[tuple[int, int, str]] = []  # (completion, order of start, job)
     coming = done = 0
     wake_us: int | None = None
     while coming < len(jobs) or ends or wake_us is not None:
-        now_us = int(min(releases[coming], ends[0][0] if ends else _NEVER, _NEVER if wake_us is None else wake_us))
+        now_us = releases[coming]
+        if ends and ends[0][0] < now_us:
+            now_us = ends[0][0]
+        if wake_us is not None and wake_us < now_us:
+            now_us = wake_us
         while ends and ends[0][0] == now_us:
             scheduler.finish(heappop(ends)[2])
             done += 1
@@ -140,4 +143,4 @@ def policy_text(policy: Policy) -> str:
     return ":".join([policy.name, *(f"{name}={value}" for name, value in policy.parameters.items())])
 
 
-_NEVER = math.inf
+_NEVER = 1 << 100

@@ -29,7 +29,9 @@ _LARGE = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Case:
+class Case:
+    """A job, timed by a model, and the free GPUs of each server."""
+
     timing: IterationTime
     free: list[int]
 
@@ -57,7 +59,7 @@ def placement(quick: bool) -> None:
 
 def _load(limit_s: float) -> None:
     """Load solvers and compiled loops before anything is timed."""
-    for case in _cases(24, "link", "tight", 3):
+    for case in cases(24, "link", "tight", 3):
         for method in _METHODS:
             place(case.timing, case.free, method=method, time_limit_s=limit_s)
         place(case.timing, case.free, method="cpsat", time_limit_s=limit_s)
@@ -65,9 +67,9 @@ def _load(limit_s: float) -> None:
 
 def _compare(gpus: int, model: str, regime: str, count: int, limit_s: float) -> dict[str, list[float]]:
     """Print the rows of the table for one size, model and regime; times in milliseconds by method."""
-    cases = list(_cases(gpus, model, regime, count))
-    best = [_timed(case, "auto", 1, time_limit_s=limit_s) for case in cases]
-    found = {method: [_timed(case, method, _calls(method)) for case in cases] for method in _METHODS}
+    drawn = list(cases(gpus, model, regime, count))
+    best = [_timed(case, "auto", 1, time_limit_s=limit_s) for case in drawn]
+    found = {method: [_timed(case, method, _calls(method)) for case in drawn] for method in _METHODS}
     times_ms = {}
     for method, results in {**found, f"auto, {limit_s:g} s": best}.items():
         pairs = list(zip(results, best, strict=True))
@@ -88,7 +90,7 @@ def _calls(method: str) -> int:
     return 1 if method == "patterns" else 5
 
 
-def _timed(case: _Case, method: str, calls: int, **limits: float) -> tuple[PlacementResult, float]:
+def _timed(case: Case, method: str, calls: int, **limits: float) -> tuple[PlacementResult, float]:
     """Answer of a method and the seconds of its fastest call."""
     times = []
     for _ in range(calls):
@@ -98,7 +100,7 @@ def _timed(case: _Case, method: str, calls: int, **limits: float) -> tuple[Place
     return result, min(times)
 
 
-def _cases(gpus: int, model: str, regime: str, count: int) -> Iterator[_Case]:
+def cases(gpus: int, model: str, regime: str, count: int) -> Iterator[Case]:
     """Pipelines on servers of up to eight free GPUs; a case depends on its number and not on those before it."""
     for number in range(count):
         rng = np.random.default_rng(np.random.SeedSequence([313, gpus, list(_REGIMES).index(regime), number]))
@@ -106,9 +108,9 @@ def _cases(gpus: int, model: str, regime: str, count: int) -> Iterator[_Case]:
         free = _free(rng, gpus, regime)
         card = float(rng.choice([12.5e9, 25e9, 50e9]))
         if model == "contention":
-            yield _Case(timing=ContentionTime(graph=graph, nic_bytes_per_s=card), free=free)
+            yield Case(timing=ContentionTime(graph=graph, nic_bytes_per_s=card), free=free)
         else:
-            yield _Case(timing=LinkTime(graph=graph, link_bytes_per_s=card / _GPUS_PER_SERVER), free=free)
+            yield Case(timing=LinkTime(graph=graph, link_bytes_per_s=card / _GPUS_PER_SERVER), free=free)
 
 
 def _pipeline(rng: np.random.Generator, gpus: int) -> StageGraph:

@@ -11,6 +11,7 @@ from platform import python_version
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import agreement
 import inflation
 import placement
 import quality
@@ -22,6 +23,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "oracle-speed": speed.oracle_speed,
     "memory": speed.memory,
     "policy-quality": quality.policy_quality,
+    "placement-agreement": agreement.placement_agreement,
     "placement": placement.placement,
     "placement-inflation": inflation.placement_inflation,
     "timing-validation": timing_validation.timing_validation,

@@ -303,3 +303,12 @@ def test_the_checker_needs_nothing_else() -> None:
     )
     text = json.dumps(certificate_of("tree"))
     subprocess.run([sys.executable, "-c", code], input=text, text=True, check=True)
+
+
+@pytest.mark.parametrize("nics", [(25e9, 25e9, 1e9), (1e9, 1e9, 25e9)])
+def test_servers_of_a_class_that_hold_no_replica_earn_nothing(nics: tuple[float, ...]) -> None:
+    graph = StageGraph(replicas=[2, 2], compute_s=[0, 0], edges={(0, 1): 10**9}, gpus_per_replica=[2, 2])
+    result = place(ContentionTime(graph=graph, nic_bytes_per_s=nics), [4, 4, 1], method="patterns")
+    assert result.certificate is not None
+    assert result.certificate["proof"] is not None
+    assert check_placement_certificate(result.certificate).valid

@@ -12,7 +12,7 @@ from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.policies import Start, Wait, make_policy
 from frostline.policies.base import Decision, View
 from frostline.policies.task import Task
-from frostline.problem import Cluster, Fixed, GpuType, Job, Network, Training, TrainingPlan
+from frostline.problem import Cluster, Fixed, GpuType, Job, Network, Profiled, Training, TrainingPlan, Work
 from frostline.problem.network import Layer
 from frostline.scheduler import Scheduler
 
@@ -344,3 +344,28 @@ def test_a_job_wider_than_expected_shrinks_the_budget() -> None:
         scheduler.submit(job(name, 0, 1, 1000))
     assert started(scheduler, 0.5) == []
     assert started(scheduler, 1) == ["wide"]
+
+
+@pytest.mark.parametrize("work", ["profiled", "slow network", "slower network"])
+def test_a_job_that_would_run_too_long_somewhere_is_refused_before_it_waits(work: str) -> None:
+    """One server is fast enough for it, but it may be offered two."""
+    layer = Layer(id=0, params=10**12, forward_flops=1, backward_flops=1, output_elements=1, saved_bytes=0)
+    plan = TrainingPlan(
+        network=Network(name="n", layers=(layer,), edges=()), stages=[range(1)], replicas=[2], global_batch=2
+    )
+    works: dict[str, Work] = {
+        "profiled": Profiled(iterations=10**9, seconds_per_iteration={"one_server": 1, "many_servers": 10}),
+        "slow network": Training(plan=plan, iterations=10**6),
+        "slower network": Training(plan=plan, iterations=1),
+    }
+    nic = 1.0 if work == "slower network" else 1e8
+    wide = Job(id="wide", release_s=0, gpus=2, work=works[work])
+    scheduler = Scheduler(Cluster.uniform(2, gpus=2, nic_bytes_per_s=nic), "fifo")
+    for name in ("a", "b"):
+        scheduler.submit(job(name, 0, 1, 10, locality="server"))
+    with pytest.raises(InvalidValueError, match="must be at most 9"):
+        scheduler.submit(wide)
+    assert started(scheduler, 0) == ["a", "b"]
+    alone = Scheduler(Cluster.uniform(1, gpus=2), "fifo")
+    alone.submit(wide)
+    assert started(alone, 0) == ["wide"]

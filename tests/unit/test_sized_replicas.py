@@ -216,9 +216,15 @@ def test_saturation_is_safe(capacities, pieces, most_servers):
     shape = Shape(gpus, most_servers, pairs if pairs[0][0] > 1 else ())
     cluster = Cluster(servers=[Server(id=f"s{i}", gpus=count) for i, count in enumerate(capacities)])
     least = busy_when_blocked(shape, cluster)
+    assert least >= FreeGpus(capacities).fits(shape)
     for free in product(*(range(count + 1) for count in capacities)):
         if not FreeGpus(free).fits(shape):
             assert sum(capacities) - sum(free) >= least
+
+
+def test_saturation_of_a_shape_that_fits_is_above_nothing():
+    """3 + 2 GPUs on two servers of 3."""
+    assert busy_when_blocked(Shape(5, 2, ((3, 1), (2, 1))), Cluster.uniform(2, gpus=3)) == 1
 
 
 @given(room=st.lists(st.integers(0, 6), max_size=3), counts=st.lists(st.integers(0, 2), min_size=3, max_size=3))

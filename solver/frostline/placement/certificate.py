@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from frostline.placement.column_space import Columns, elimination_order
+from frostline.placement.column_space import elimination_order
 from frostline.placement.pattern_problem import PatternProblem, Prices, Threshold
 from frostline.placement.pattern_tree import Proof, proved_limit_ns
 from frostline.placement.request import Objective, Request
@@ -139,10 +137,12 @@ class _Writer:
     def _leaf(self, prices: Prices, path: Path) -> dict[str, Any]:
         """Prices of replicas and of the branches on the way, and what servers earn by them at most."""
         columns = self._problem.worthiest(prices.worth, prices.extra, self._limit_ns)
+        # No server of a class that has no columns holds a replica.
+        earned = ((i, room, columns[kind].most_worth(room) if kind in columns else 0) for i, kind, room in self._rooms)
         return {
             "worth": prices.worth.tolist(),
             "extra": _extra(prices.extra, path),
-            "earned": [[index, room, _earned(columns[kind], room)] for index, kind, room in self._rooms],
+            "earned": [list(entry) for entry in earned],
         }
 
 
@@ -153,10 +153,6 @@ def _extra(extra: Mapping[Threshold, int], path: Path) -> list[int]:
     for threshold, sign in reversed(path):
         found.append(left.pop(threshold) if left.get(threshold, 0) * sign > 0 else 0)
     return found[::-1]
-
-
-def _earned(columns: Columns, room: int) -> int:
-    return int(np.max(columns.worths[columns.loads <= room], initial=0))
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -44,6 +44,10 @@ class Columns:
         """Some of the columns."""
         return Columns(self.matrix[which], self.loads[which], self.times[which], self.worths[which])
 
+    def most_worth(self, room: int) -> int:
+        """Worth of the worthiest column within a room, 0 of the empty one."""
+        return int(self.worths[self.loads <= room].max(initial=0))
+
 
 def worth_of(matrix: Matrix, worths: Worths) -> Vector:
     """What columns are worth, shape (columns, stages) to shape (columns,).

@@ -13,12 +13,12 @@ from frostline.placement.request import Objective, Request, rank
 from frostline.timing.column_costs import ColumnCosts
 from frostline.timing.iteration_time import Matrix
 
-__all__ = ["WORST_NS", "believed", "bounded", "check_horizon", "close_enough", "heuristic", "log"]
+__all__ = ["believed", "bounded", "check_horizon", "close_enough", "heuristic", "log"]
 
 log = logging.getLogger("frostline.placement")
 log.addHandler(logging.NullHandler())
 
-WORST_NS = 1 << 53
+_WORST_NS = 1 << 53
 """Longest time that a solver is given, 104 days: beyond it floats no longer tell nanoseconds apart."""
 
 heuristic = by_parts(lambda request: Answer(matrix=local_search(request), source="local-search"))
@@ -39,8 +39,8 @@ def check_horizon(costs: ColumnCosts) -> None:
     counts = costs.counts
     worst = sum(abs(ns) * 2 * counts[s] * counts[t] for s, t, ns in costs.pairs)
     worst += sum(map(abs, costs.rings)) + max(map(abs, costs.local))
-    if worst > WORST_NS:
-        rule = f"is too large a horizon for whole nanoseconds, at most {WORST_NS}"
+    if worst > _WORST_NS:
+        rule = f"is too large a horizon for whole nanoseconds, at most {_WORST_NS}"
         raise InvalidValueError("placement", "worst column_ns", worst, rule)
 
 

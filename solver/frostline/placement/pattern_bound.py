@@ -57,13 +57,9 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class RootBound:
-    """No placement has a slowest column below ``least_ns``, since the prices prove that none keeps a lower limit.
-
-    ``relaxed_ns`` is a limit that the linear relaxation keeps; where it equals ``least_ns``, prices prove no more.
-    """
+    """No placement has a slowest column below ``least_ns``, since the prices prove that none keeps a lower limit."""
 
     least_ns: int
-    relaxed_ns: int
     prices: Prices | None
 
 
@@ -83,7 +79,7 @@ def root_bound(generation: Generation, floor_ns: int, known_ns: int) -> RootBoun
         else:
             high = max(found.slowest_ns, low)
         limit_ns = (low + high) // 2
-    return RootBound(low, high, best)
+    return RootBound(low, best)
 
 
 def _still_proved(generation: Generation, prices: Prices | None, limit_ns: int) -> Prices | None:

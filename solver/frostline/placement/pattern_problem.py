@@ -133,7 +133,7 @@ class PatternProblem:
             columns = self.worthiest(worth, bonus, limit_ns)
         except TooManyColumnsError:
             return None
-        earned = tuple(_earned(columns[group.kind], group.room) for group in self.groups)
+        earned = tuple(columns[group.kind].most_worth(group.room) for group in self.groups)
         placed = int(worth @ self.counts)
         for threshold, ns in bonus.items():
             low, high = (limits or {})[threshold]
@@ -181,10 +181,6 @@ class PatternProblem:
                 return None
             columns[kind] = found
         return columns
-
-
-def _earned(columns: Columns, room: int) -> int:
-    return int(columns.worths[columns.loads <= room].max(initial=0))
 
 
 def _groups(request: Request) -> Iterator[ServerGroup]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from frostline.placement.free_gpus import Shape
+from frostline.placement.free_gpus import FreeGpus, Shape
 from frostline.problem.cluster import Cluster
 
 __all__ = ["busy_when_blocked", "saturation"]
@@ -22,7 +22,8 @@ def busy_when_blocked(shape: Shape, cluster: Cluster) -> int:
 
     Where it comes in pieces, put on the k freest servers one by one as they fit, the first piece that does not fit, of
     p GPUs, leaves less than p free on each: together they have at most g − p GPUs beyond p − 1 on each. The bound
-    follows as before, beyond p − 1 free GPUs on every server; the least over all sizes of pieces counts.
+    follows as before, beyond p − 1 free GPUs on every server; the least over all sizes of pieces counts. Where that is
+    nothing, one busy GPU is needed all the same, if the job fits the empty cluster.
 
     Examples
     --------
@@ -38,7 +39,8 @@ def busy_when_blocked(shape: Shape, cluster: Cluster) -> int:
     """
     servers = min(shape.most_servers, len(cluster.servers))
     sizes = [gpus for gpus, _ in shape.pieces] if servers > 1 else []
-    return min(_busy(shape.gpus, servers, gpus, cluster) for gpus in sizes or [1])
+    busy = min(_busy(shape.gpus, servers, gpus, cluster) for gpus in sizes or [1])
+    return busy or int(FreeGpus(cluster.capacities).fits(shape))
 
 
 def _busy(gpus: int, servers: int, piece: int, cluster: Cluster) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-__all__ = ["bytes_text", "counts_text", "duration_text", "names_text", "number_text", "percent_text"]
+__all__ = ["bytes_text", "counts_text", "duration_text", "number_text", "percent_text"]
 
 _NONE = "-"
 
@@ -71,16 +71,3 @@ def counts_text(counts: Mapping[str, int]) -> str:
     """
     total = f"{sum(counts.values()):,}"
     return total + (f" ({', '.join(f'{name}: {count:,}' for name, count in counts.items())})" if counts else "")
-
-
-def names_text(names: Iterable[str], shown: int = 5) -> str:
-    """First names of many, and how many more there are.
-
-    Examples
-    --------
-    >>> names_text("abc", shown=2)
-    "'a', 'b' and 1 more"
-    """
-    every = list(names)
-    more = f" and {len(every) - shown:,} more" if len(every) > shown else ""
-    return ", ".join(map(repr, every[:shown])) + more

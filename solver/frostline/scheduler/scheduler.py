@@ -111,7 +111,7 @@ class Scheduler:
         Raises
         ------
         InvalidValueError
-            The id was submitted before, or the job would run for over 9e9 s.
+            The id was submitted before, or the job might run for over 9e9 s on GPUs that it may be given.
         UnknownNameError
             A GPU type of the cluster does not have the precision of a training job.
         """

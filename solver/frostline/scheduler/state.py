@@ -16,7 +16,7 @@ from frostline.problem.cluster import Cluster
 from frostline.problem.job import Fixed, Job
 from frostline.problem.placement import Placement
 from frostline.scheduler.virtual_order import VirtualOrder
-from frostline.timing.duration import fastest_us
+from frostline.timing.duration import fastest_us, slowest_us
 from frostline.units import instant_us
 
 __all__ = ["State"]
@@ -126,7 +126,8 @@ class State:
     # -- changes -----------------------------------------------------------------------------------------------
 
     def task(self, job: Job) -> Task:
-        """What the scheduler needs to know of a job; raises what its arrival could not bear."""
+        """What the scheduler needs to know of a job; raises what its arrival or its slowest run could not bear."""
+        slowest_us(job, self.cluster)
         return Task(
             job=job,
             release_us=instant_us(job.release_s),

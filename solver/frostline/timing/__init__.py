@@ -2,7 +2,7 @@
 
 from frostline.timing.column_costs import ColumnCosts, ColumnKind
 from frostline.timing.contention import ContentionTime
-from frostline.timing.duration import fastest_us, job_duration_us, training_time
+from frostline.timing.duration import fastest_us, job_duration_us, slowest_us, training_time
 from frostline.timing.iteration_time import IterationTime, cut_bytes, iteration_ns
 from frostline.timing.link import LinkTime
 from frostline.timing.stage_graph import StageGraph, stage_graph
@@ -18,6 +18,7 @@ __all__ = [
     "fastest_us",
     "iteration_ns",
     "job_duration_us",
+    "slowest_us",
     "stage_graph",
     "training_time",
 ]

@@ -1,4 +1,4 @@
-"""Run time of a job where it is placed, and the shortest that any placement allows."""
+"""Run time of a job where it is placed, and the shortest and the longest that any placement allows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from frostline.timing.iteration_time import iteration_ns
 from frostline.timing.stage_graph import StageGraph, stage_graph
 from frostline.units import US_PER_S, duration_us
 
-__all__ = ["fastest_us", "job_duration_us", "training_time"]
+__all__ = ["fastest_us", "job_duration_us", "slowest_us", "training_time"]
 
 _MAX_US = 9_000_000_000 * US_PER_S
 _NS_PER_US = 1000
@@ -99,6 +99,43 @@ def fastest_us(job: Job, cluster: Cluster) -> int:
     return _checked(job, -(-work.iterations * fastest_ns // _NS_PER_US))
 
 
+def slowest_us(job: Job, cluster: Cluster) -> int:
+    """Upper bound in microseconds on the run time of a job over all its allowed placements on the cluster.
+
+    It is exact for ``Fixed`` and ``Profiled`` work. Training work that may spread is taken to send all its traffic
+    through the slowest card, on the slowest GPU type.
+
+    Parameters
+    ----------
+    job : Job
+        The job.
+    cluster : Cluster
+        The servers.
+
+    Raises
+    ------
+    InvalidValueError
+        Training work and no servers, or the job may run for over 9e9 s.
+    UnknownNameError
+        A GPU type of the cluster has no such precision.
+
+    Examples
+    --------
+    >>> table = {PlacementClass.ONE_SERVER: 0.1, PlacementClass.MANY_SERVERS: 0.15}
+    >>> job = Job(id="a", release_s=0, gpus=4, work=Profiled(iterations=3, seconds_per_iteration=table))
+    >>> slowest_us(job, Cluster.uniform(2)), slowest_us(job, Cluster.uniform(1))
+    (450000, 300000)
+    """
+    work = job.work
+    if isinstance(work, Fixed):
+        return duration_us(work.duration_s)
+    classes = _reachable(job, cluster)
+    if isinstance(work, Profiled):
+        return max(_profiled_us(job, work, [where]) for where in classes)
+    slowest_ns = _slowest_ns(_Same(work.plan), _Same(cluster), PlacementClass.MANY_SERVERS in classes)
+    return _checked(job, -(-work.iterations * slowest_ns // _NS_PER_US))
+
+
 def training_time(plan: TrainingPlan, cluster: Cluster, servers: Iterable[int] | None = None) -> ContentionTime:
     """Iteration time model of a training plan on a cluster, on the slowest GPU type among some servers (default all).
 
@@ -160,6 +197,15 @@ def _fastest_ns(plan: _Same[TrainingPlan], cluster: _Same[Cluster]) -> int:
     if not types:
         raise InvalidValueError("cluster", "servers", (), "must not be empty where training work is timed")
     return min(ContentionTime(graph=_stages(plan, gpu_type), nvlink_bytes_per_s=nvlink).bound_ns for gpu_type in types)
+
+
+@lru_cache(maxsize=4096)
+def _slowest_ns(plan: _Same[TrainingPlan], cluster: _Same[Cluster], spreads: bool) -> int:
+    model = training_time(plan.it, cluster.it)
+    servers = {model.server_class(m): m for m in range(len(cluster.it.servers) if spreads else 0)}
+    tables, counts = map(model.costs, servers.values()), model.graph.replicas
+    sent = (sum(ns * counts[s] * counts[t] for s, t, ns in table.pairs) + sum(table.rings) for table in tables)
+    return model.base_ns + max(sent, default=0)
 
 
 @lru_cache(maxsize=64)

@@ -23,7 +23,7 @@ from frostline.problem.pieces import pieces_hold, servers_needed
 from frostline.problem.refusal import Reason, never_fits
 from frostline.simulation import simulate
 from frostline.timing.duration import training_time
-from frostline.timing.stage_graph import stage_graph
+from frostline.timing.stage_graph import StageGraph, stage_graph
 
 LAYERS = [
     Layer(id=i, params=10**8, forward_flops=10**12, backward_flops=2 * 10**12, output_elements=10**6, saved_bytes=0)
@@ -239,3 +239,14 @@ def _holds(room: tuple[int, ...], sizes: list[int]) -> bool:
         return True
     rests = ((*room[:i], free - sizes[0], *room[i + 1 :]) for i, free in enumerate(room) if free >= sizes[0])
     return any(_holds(rest, sizes[1:]) for rest in rests)
+
+
+def test_fewest_servers_are_not_proved_where_the_search_for_a_packing_was_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = StageGraph(replicas=[4, 1], compute_s=[0.1, 0.1], gpus_per_replica=[3, 2])
+    sure = place(graph, [7, 7, 7], method="brute-force", objective="consolidate")
+    assert (sure.servers_used, sure.status.proved_optimal) == (3, True)
+    monkeypatch.setattr("frostline.problem.bin_packing.MAX_STEPS", 0)
+    given_up = place(graph, [7, 7, 7], method="brute-force", objective="consolidate")
+    assert (given_up.servers_used, given_up.status.proved_optimal) == (3, False)

@@ -25,7 +25,7 @@ from frostline.placement.local_search import local_search
 from frostline.placement.milp import milp
 from frostline.placement.packing import best_fit
 from frostline.placement.patterns import patterns
-from frostline.placement.request import Objective, Progress, Request, columns_of, rank
+from frostline.placement.request import Objective, Progress, Request, columns_of, fewest_is_certain, rank
 from frostline.placement.result import DoesNotFitError, PlacementResult
 from frostline.problem.cluster import Cluster
 from frostline.problem.placement import Placement
@@ -278,7 +278,7 @@ def _result(outcome: _Outcome, method: str, started_s: float) -> PlacementResult
     timing = request.timing
     placement = Placement(columns_of(request, answer.matrix), timing.graph.gpus_per_replica)
     value_ns = iteration_ns(timing, placement)
-    proved = outcome.complete and value_ns == outcome.bound_ns
+    proved = outcome.complete and value_ns == outcome.bound_ns and fewest_is_certain(request)
     return PlacementResult(
         placement=placement,
         iteration_ns=value_ns,

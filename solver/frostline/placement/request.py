@@ -15,7 +15,18 @@ from frostline.placement.result import DoesNotFitError
 from frostline.problem.bin_packing import MAX_STEPS, pack_replicas
 from frostline.timing.iteration_time import IterationTime, Matrix, total_ns
 
-__all__ = ["Columns", "Objective", "Progress", "Rank", "Request", "columns_of", "fewest_servers", "holds", "rank"]
+__all__ = [
+    "Columns",
+    "Objective",
+    "Progress",
+    "Rank",
+    "Request",
+    "columns_of",
+    "fewest_is_certain",
+    "fewest_servers",
+    "holds",
+    "rank",
+]
 
 Columns = tuple[tuple[int, tuple[int, ...]], ...]
 """Used servers, ascending, with the replicas of each stage that they hold."""
@@ -219,6 +230,18 @@ def fewest_servers(request: Request) -> int:
     while not holds(request, room[:fewest].tolist()):
         fewest += 1
     return fewest
+
+
+def fewest_is_certain(request: Request) -> bool:
+    """Whether it is certain that fewer than :func:`fewest_servers` rows cannot hold all replicas.
+
+    It may not be where replicas fill several GPUs and the search for a packing on fewer servers was given up.
+    """
+    if request.objective is Objective.TIME or request.packing is None:
+        return True
+    graph, room = request.timing.graph, np.sort(request.room)[::-1].tolist()
+    fewer = room[: fewest_servers(request) - 1]
+    return pack_replicas(fewer, graph.gpus_per_replica, graph.replicas)[1]
 
 
 def holds(request: Request, room: Sequence[int]) -> bool:

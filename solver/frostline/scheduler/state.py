@@ -127,13 +127,15 @@ class State:
 
     def task(self, job: Job) -> Task:
         """What the scheduler needs to know of a job; raises what its arrival or its slowest run could not bear."""
-        slowest_us(job, self.cluster)
+        steady = isinstance(job.work, Fixed)
+        if not steady:
+            slowest_us(job, self.cluster)
         return Task(
             job=job,
             release_us=instant_us(job.release_s),
             shape=shape_of(job, self.cluster),
             duration_us=fastest_us(job, self.cluster),
-            steady=isinstance(job.work, Fixed),
+            steady=steady,
         )
 
     def arrive(self, task: Task) -> None:
@@ -178,7 +180,8 @@ class State:
     def _forget(self) -> None:
         """Drop what was worked out for the free GPUs before."""
         self._reservation = None
-        self._offers.clear()
+        if self._offers:
+            self._offers.clear()
 
     def _delay_us(self, task: Task) -> int:
         """By how much a task enters late because the GPUs on offer are slow for it, in the hope of a better hole."""

@@ -52,8 +52,9 @@ def test_line_is_a_sorted_list(steps: list[tuple[str, int, int]]) -> None:
 def test_queue_keeps_one_order_over_all_shapes(rows: list[tuple[int, int]]) -> None:
     queue = WaitingQueue()
     tasks = [task(number, priority, 1, Shape(gpus, 1)) for number, (priority, gpus) in enumerate(rows)]
-    for one in tasks:
+    for count, one in enumerate(tasks, start=1):
         queue.add(one)
+        assert queue.first is min(tasks[:count], key=lambda t: (t.priority, t.number))
     expected = sorted(tasks, key=lambda t: (t.priority, t.number))
     assert list(queue) == expected
     while expected:

@@ -7,7 +7,7 @@ import pytest
 from frostline.policies import policy_names
 from frostline.problem import Cluster, load_instance, save
 from frostline.problem.library import network_names
-from frostline.traces import read_trace
+from frostline.traces import generate_recurring_jobs, read_trace
 
 
 def test_convert_round_trip(run, run_json, trace, tmp_path):
@@ -68,9 +68,39 @@ def test_generate_an_instance(run_json, tmp_path):
     assert instance.provenance["seed"] == "0"
 
 
+def test_generate_recurring_jobs(run, run_json, tmp_path):
+    words = ("generate", "--recurring", "--jobs", 200, "--cluster", "4x8", "--seed", 3)
+    document = run_json(*words, "--out", tmp_path / "t.csv")
+    assert document["trace"]["load"] == pytest.approx(0.9)
+    assert document["trace"]["estimates"] == 200
+    jobs = read_trace(tmp_path / "t.csv", rebase=False).jobs
+    assert jobs == generate_recurring_jobs(200, seed=3, gpus=32)
+    options = ("--failed", 0, "--killed", 0, "--drift", 0, "--new-users", 0, "--recurring-share", 1)
+    run_json(*words, *options, "--estimate-factor", 4, "--work", "profiled", "--out", tmp_path / "i.json")
+    instance = load_instance(tmp_path / "i.json")
+    figures = {"failed_share": 0, "killed_share": 0, "drift": 0, "new_users": 0, "recurring_share": 1}
+    made = generate_recurring_jobs(200, seed=3, gpus=32, work="profiled", estimate_factor=4, **figures)
+    assert instance.jobs == made
+    assert instance.provenance["made"] == "frostline generate --recurring"
+    assert (instance.provenance["work"], instance.provenance["failed_share"]) == ("profiled", "0")
+    assert "estimates of users 200, median" in run("show", tmp_path / "t.csv").stdout
+
+
+def test_convert_keeps_estimates(run_json, tmp_path):
+    (tmp_path / "in.csv").write_text("id,submit,gpus,duration,walltime\na,0,1,5,60\nb,0,1,5,\n", encoding="utf-8")
+    run_json("convert", tmp_path / "in.csv", tmp_path / "i.json", "--pool", 4)
+    run_json("convert", tmp_path / "i.json", tmp_path / "out.csv")
+    assert [job.estimate_s for job in read_trace(tmp_path / "out.csv").jobs] == [60, None]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("--jobs", "5", "--cluster", "1x8", "--drift", "1"), "--drift goes with --recurring"),
+        (("--jobs", "5", "--cluster", "1x8", "--work", "fixed"), "--work goes with --recurring"),
+        (("--jobs", "5", "--cluster", "1x8", "--recurring", "--work", "profiled"), "a CSV trace holds durations only"),
+        (("--jobs", "5", "--cluster", "1x8", "--recurring", "--work", "quick"), "unknown kind of work 'quick'"),
+        (("--jobs", "5", "--cluster", "1x8", "--recurring", "--failed", "2"), "failed_share"),
         (("--jobs", "0", "--cluster", "1x8"), "at least 1"),
         (("--jobs", "5"), "--cluster or --pool"),
         (("--jobs", "5", "--cluster", "1x8", "--load", "0"), "load"),

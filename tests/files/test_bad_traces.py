@@ -69,6 +69,35 @@ CASES = {
     "end_nan": Case(ENDS + GOOD_ENDS + "b,0,5,nan,1\n", ("line 3: end='nan'",), {"missing_end": 1}),
     "end_text": Case(ENDS + GOOD_ENDS + "b,0,5,soon,1\n", ("end='soon' must be a finite number",), {"not_a_number": 1}),
     "start_missing": Case(ENDS + GOOD_ENDS + "b,0,None,9,1\n", ("line 3: start='None'",), {"missing_start": 1}),
+    "start_alone": Case(
+        "id,submit,start,duration,gpus\ngood,0,0,60,1\nb,0,soon,60,1\n",
+        ("line 3: start='soon' must be a time (bad_start)",),
+        repaired={"bad_start": 1},
+        kept=("b", "good"),
+    ),
+    "start_alone_before_submit": Case(
+        "id,submit,start,duration,gpus\ngood,0,0,60,1\nb,9,5,60,1\n",
+        ("line 3: start='5' must not lie before the submission (start_before_submit)",),
+        repaired={"start_before_submit": 1},
+        kept=("good", "b"),
+    ),
+    "negative_wait": Case(
+        "id,submit,wait,duration,gpus\ngood,0,0,60,1\nb,9,-5,60,1\n",
+        ("line 3: wait='-5' must be a time of at least 0 (bad_wait)",),
+        repaired={"bad_wait": 1},
+        kept=("good", "b"),
+    ),
+    "negative_estimate": Case(
+        f"{HEAD[:-1]},estimate_s\ngood,0,1,60,60\nb,0,1,60,-60\n",
+        ("line 3: estimate_s='-60' must be a run time above 0 (bad_estimate)",),
+        repaired={"bad_estimate": 1},
+        kept=("b", "good"),
+    ),
+    "estimate_and_duration": Case(
+        f"{HEAD[:-1]},estimate_s\n{GOOD[:-1]},\nb,0,1,0,word\n",
+        ("estimate_s='word'", "duration_s='0'"),
+        {"zero_duration": 1},
+    ),
     "start_is_end": Case(
         ENDS + GOOD_ENDS + "b,0,5,5,1\n", ("line 3: end='5'", "(zero_duration)"), {"zero_duration": 1}
     ),
@@ -187,8 +216,8 @@ def test_repair_counts_every_row(case: Case, tmp_path: Path) -> None:
 
 def test_every_rule_has_a_case() -> None:
     met = {rule for case in CASES.values() for rule in [*case.dropped, *case.repaired]}
-    # Met in tests of options, for they are no faults of a file alone.
-    assert set(RULES) - met == {"ambiguous_timestamp", "duplicate_row"}
+    # Met in tests of options and formats, for they are no faults of a file alone.
+    assert set(RULES) - met == {"ambiguous_timestamp", "array_task", "duplicate_row"}
 
 
 def test_message_lists_twenty_and_counts_the_rest(tmp_path: Path) -> None:

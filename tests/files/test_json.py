@@ -123,6 +123,24 @@ def test_one_job_a_line(tmp_path: Path) -> None:
     ]
 
 
+def test_an_estimate_is_kept_where_there_is_one(tmp_path: Path) -> None:
+    first, *others = instance().jobs
+    named = instance().replace(jobs=[first.replace(estimate_s=7200), *others])
+    save(named, tmp_path / "i.json")
+    data = json.loads((tmp_path / "i.json").read_text())
+    assert [job.get("estimate_s") for job in data["jobs"]] == [7200.0] + [None] * len(others)
+    assert sum("estimate_s" in job for job in data["jobs"]) == 1
+    assert load_instance(tmp_path / "i.json") == named
+    assert digest(named) != digest(instance())
+    assert digest(named.replace(jobs=instance().jobs)) == digest(instance())
+
+
+def test_digests_of_files_without_estimates_stay() -> None:
+    jobs = (Job(id="a", release_s=0, work=Fixed(duration_s=60), gpus=2, user="u"),)
+    known = Instance(cluster=Cluster.pool(4), jobs=jobs, name="known")
+    assert digest(known) == "0fbc535e0b19e8b14eae9eb1c0173a3a5235c7b7a972dcbef707ef8c5316edbf"
+
+
 def test_digest_is_that_of_the_file(tmp_path: Path) -> None:
     save(instance(), tmp_path / "i.json")
     assert digest(instance()) == hashlib.sha256((tmp_path / "i.json").read_bytes()).hexdigest()
@@ -271,6 +289,8 @@ FIELDS: list[tuple[str, str]] = [
     (_job(release_s="0"), "$.jobs[1].release_s: '0' must be a number"),
     (_job(release_s=False), "$.jobs[1].release_s: False must be a number"),
     (_job(user=3), "$.jobs[1].user: 3 must be text"),
+    (_job(estimate_s="60"), "$.jobs[1].estimate_s: '60' must be a number"),
+    (_job(estimate_s=[60]), "$.jobs[1].estimate_s: [60] must be a number"),
     (_job(work=5), "$.jobs[1].work: 5 must be an object"),
     (_job(work={"kind": [], "duration_s": 2}), "$.jobs[1].work.kind: [] must be one of fixed, profiled, training"),
     (_job(locality=["any"]), "$.jobs[1].locality: ['any'] must be text"),
@@ -293,6 +313,7 @@ FIELDS: list[tuple[str, str]] = [
     (_job(id="a"), "$: instance: jobs='a' is the id of two jobs"),
     (_job(id=""), "$.jobs[1]: job: id='' must be a non-empty string"),
     (_job(gpus=0), "$.jobs[1]: job 'b': gpus=0 must be at least 1"),
+    (_job(estimate_s=0), "$.jobs[1]: job 'b': estimate_s=0.0 must be above 0"),
     (_job(weight=0), "$.jobs[1]: job 'b': weight=0.0 must be above 0"),
     (_job(locality="rack"), "$.jobs[1]: job 'b': locality='rack' must be one of any, server, fewest"),
     (_job(work={"kind": "quick", "duration_s": 2}), "$.jobs[1].work.kind: 'quick' must be one of fixed, profiled"),

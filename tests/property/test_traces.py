@@ -9,6 +9,7 @@ import tempfile
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,18 +17,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frostline.errors import FileError, TraceError
-from frostline.problem.job import Fixed, Job
+from frostline.problem.job import Fixed, Job, PlacementClass, Profiled
 from frostline.traces import (
     RULES,
     generate_jobs,
+    generate_recurring_jobs,
     in_order,
     offered_load,
     read_trace,
     rescale_load,
     summarise,
     take,
+    template_of,
     write_trace,
 )
+from frostline.traces.workload import known_duration_s
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 JOBS = st.lists(
@@ -41,6 +45,7 @@ JOBS = st.lists(
         group=TEXTS,
         name=TEXTS,
         status=TEXTS,
+        estimate_s=st.none() | st.floats(0, 9e9, exclude_min=True, exclude_max=True),
     ),
     min_size=1,
     max_size=12,
@@ -64,10 +69,14 @@ def test_a_written_trace_reads_the_same(jobs: list[Job], name: str) -> None:
     assert trace.report.rows_read == trace.report.rows_kept == len(jobs)
 
 
-@given(st.lists(st.tuples(CELLS, *[NUMBER_CELLS] * 5), max_size=12), st.booleans(), st.booleans())
-def test_every_row_is_accounted_for(rows: list[tuple[str, ...]], with_duration: bool, drop: bool) -> None:
-    columns = ["id", "submit", "gpus", "start", "end", "duration" if with_duration else "other"]
-    text = "\n".join(map(",".join, [columns, ("sound", "5", "1", "6", "9", "3"), *rows])) + "\n"
+@given(
+    st.lists(st.tuples(CELLS, *[NUMBER_CELLS] * 7), max_size=12),
+    st.sampled_from([("end", "duration"), ("end", "other"), ("other", "duration")]),
+    st.booleans(),
+)
+def test_every_row_is_accounted_for(rows: list[tuple[str, ...]], timed: tuple[str, str], drop: bool) -> None:
+    columns = ["id", "submit", "gpus", "start", *timed, "wait", "estimate"]
+    text = "\n".join(map(",".join, [columns, ("sound", "5", "1", "6", "9", "3", "1", ""), *rows])) + "\n"
     duplicates = "drop" if drop else "keep"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.csv"
@@ -79,6 +88,8 @@ def test_every_row_is_accounted_for(rows: list[tuple[str, ...]], with_duration: 
         assert report.rows_kept == len(trace.jobs) == len({job.id for job in trace.jobs})
         assert set(report.dropped) | set(report.repaired) <= set(RULES)
         assert min(job.release_s for job in trace.jobs) == 0
+        assert [job.id for job in trace.jobs if job.id in trace.start_s] == list(trace.start_s)
+        assert all(job.release_s <= trace.start_s.get(job.id, job.release_s) for job in trace.jobs)
         faultless = not report.repaired and set(report.dropped) <= {"duplicate_row"}
         if faultless:
             assert read_trace(path, duplicates=duplicates).jobs == trace.jobs
@@ -135,6 +146,49 @@ def test_groups_have_at_least_five_jobs(seed: int, jobs: int, share: float) -> N
     many = round(share * jobs)
     assert sum(recurring) == (many if many >= 5 else 0)
     assert len({(job.name, job.user, job.gpus) for job in trace}) == len(sizes)
+
+
+@given(
+    st.integers(0, 2**64),
+    st.integers(1, 400),
+    st.sampled_from([1, 8, 100, 1024]),
+    st.fixed_dictionaries(
+        {
+            "load": st.floats(0.05, 5),
+            "interarrival_cv": st.floats(0.1, 20),
+            "diurnal": st.floats(0, 0.9),
+            "histogram": st.sampled_from(["philly", "itp", "mixed"]),
+            "recurring_share": st.floats(0, 1),
+            "new_users": st.floats(0, 1),
+            "drift": st.floats(0, 2),
+            "jumps": st.floats(0, 1),
+            "killed_share": st.floats(0, 0.5),
+            "failed_share": st.floats(0, 0.5),
+            "estimate_factor": st.none() | st.floats(1, 1e6),
+            "longest_s": st.floats(1, 1e7),
+        }
+    ),
+)
+def test_recurring_jobs_are_as_asked(seed: int, jobs: int, gpus: int, options: dict[str, Any]) -> None:
+    trace = generate_recurring_jobs(jobs, seed=seed, gpus=gpus, **options)
+    assert trace == generate_recurring_jobs(jobs, seed=seed, gpus=gpus, **options)
+    assert [job.id for job in trace] == [str(number) for number in range(1, jobs + 1)]
+    assert jobs == 1 or offered_load(trace, gpus) == pytest.approx(options["load"], rel=1e-12)
+    assert all(earlier.release_s <= later.release_s for earlier, later in pairwise(trace))
+    assert max(job.gpus for job in trace) <= gpus
+    assert all(1 <= known_duration_s(job) <= options["longest_s"] for job in trace)
+    assert all((job.estimate_s is None) == (options["estimate_factor"] is None) for job in trace)
+    sizes = Counter(map(template_of, trace))
+    many = round(options["recurring_share"] * jobs)
+    assert sum(size for size in sizes.values() if size >= 5) == (many if many >= 5 else 0)
+    assert len({(*template_of(job), job.gpus, job.group) for job in trace}) == len(sizes)
+    statuses = Counter(job.status for job in trace)
+    for status, share in (("Killed", options["killed_share"]), ("Failed", options["failed_share"])):
+        assert abs(statuses[status] - share * jobs) <= 1
+    for job in generate_recurring_jobs(jobs, seed=seed, gpus=gpus, work="profiled", **options):
+        assert isinstance(job.work, Profiled)
+        one = job.work.seconds_per_iteration[PlacementClass.ONE_SERVER]
+        assert job.work.iterations * one <= options["longest_s"] * (1 + 1e-9) or job.work.iterations == 1
 
 
 def test_other_seeds_give_other_jobs() -> None:

@@ -120,6 +120,11 @@ def test_s12_gpus_of_any_number_type(gpus: Any) -> None:
         ({"release_s": -1e10}, "job 'a': release_s=-10000000000.0 must be at least -9e+09"),
         ({"weight": 0}, "job 'a': weight=0 must be above 0"),
         ({"weight": float("nan")}, "job 'a': weight=nan must be finite"),
+        ({"estimate_s": 0}, "job 'a': estimate_s=0 must be above 0"),
+        ({"estimate_s": -1.5}, "job 'a': estimate_s=-1.5 must be above 0"),
+        ({"estimate_s": float("inf")}, "job 'a': estimate_s=inf must be finite"),
+        ({"estimate_s": "60"}, "job 'a': estimate_s='60' must be a number"),
+        ({"estimate_s": True}, "job 'a': estimate_s=True must be a number"),
         ({"user": None}, "job 'a': user=None must be text"),
         ({"status": 3}, "job 'a': status=3 must be text"),
         ({"locality": "rack"}, "job 'a': locality='rack' must be one of any, server, fewest"),
@@ -132,8 +137,13 @@ def test_bad_jobs(changes: dict[str, Any], message: str) -> None:
 
 
 def test_numbers_are_kept_as_floats() -> None:
-    made = job(weight=Decimal(2), release_s=-3)
+    made = job(weight=Decimal(2), release_s=-3, estimate_s=np.int64(60))
     assert (made.weight, type(made.weight), made.release_s, type(made.release_s)) == (2.0, float, -3.0, float)
+    assert (made.estimate_s, type(made.estimate_s), job().estimate_s) == (60.0, float, None)
+
+
+def test_texts_may_be_of_a_kind_of_str() -> None:
+    assert job(user=np.str_("u"), status=np.str_("Pass")) == job(user="u", status="Pass")
 
 
 def test_locality_may_be_text() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
+from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +17,7 @@ from frostline.errors import FileError, FrostlineError, InvalidValueError, Unkno
 from frostline.problem.cluster import Cluster
 from frostline.problem.instance import Instance
 from frostline.problem.job import Fixed, Job, Locality, Profiled
+from frostline.report.workload import trace_lines, trace_summary
 from frostline.traces import (
     TRACE_FORMATS,
     Trace,
@@ -90,8 +94,10 @@ class TestOurFormat:
         trace = read(file, "id,submit,start,end,duration,gpus\na,0,10,70,60.9,1\nb,0,10,0,5,1\nc,0,,,5,1\n")
         assert rows(trace.jobs) == [("a", 0, 1, 60.9), ("b", 0, 1, 5), ("c", 0, 1, 5)]
 
-    def test_start_without_end_is_ignored_where_there_is_a_duration(self, file: Path) -> None:
-        assert read(file, "id,submit,start,duration,gpus\na,0,x,60,1\n").jobs == (job("a"),)
+    def test_start_without_end_where_there_is_a_duration(self, file: Path) -> None:
+        trace = read(file, "id,submit,start,duration,gpus\na,0,5,60,1\nb,0,,60,1\nc,0,nan,60,1\n")
+        assert trace.jobs == (job("a"), job("b"), job("c"))
+        assert trace.start_s == {"a": 5}
 
     def test_negative_times_are_rebased(self, file: Path) -> None:
         trace = read(file, "job_id,submit,start,end,n_gpu\na,-792,-792,-788,1\nb,0,0,5,1\n")
@@ -147,6 +153,77 @@ class TestOurFormat:
         assert report.coverage_by_half["cpu_util"] == (0.006, 1.0)
         assert report.coverage_by_half["gpus"] == (1.0, 1.0)
         assert any("'cpu_util' is filled in 0.6% of the first half" in warning for warning in report.warnings)
+
+
+class TestStarts:
+    HEAD = "id,submit,start,end,gpus\n"
+
+    def test_rebased_like_the_releases(self, file: Path) -> None:
+        text = f"{self.HEAD}b,1000.2,1000.5,1010,1\na,1000.1,1000.1,1001,1\n"
+        assert dict(read(file, text).start_s) == {"a": 0, "b": 0.4}
+        assert list(read(file, text).start_s) == ["a", "b"]
+        assert dict(read(file, text, rebase=False).start_s) == {"a": 1000.1, "b": 1000.5}
+
+    @pytest.mark.parametrize("column", ["wait", "queue_s", "Wait_Time"])
+    def test_from_waits(self, file: Path, column: str) -> None:
+        trace = read(file, f"id,submit,{column},gpus,duration\na,10,2.5,1,9\nb,10,0,1,9\nc,10,,1,9\nd,10,-1,1,9\n")
+        assert dict(trace.start_s) == {"a": 2.5, "b": 0}
+        assert trace.report.repaired == {}
+
+    def test_waits_in_the_unit_of_the_file(self, file: Path) -> None:
+        text = "id,submit,wait,gpus,duration,walltime\na,1,2,1,9,10\n"
+        trace = read(file, text, time_unit="min")
+        assert (dict(trace.start_s), trace.jobs[0].estimate_s) == ({"a": 120}, 600)
+
+    def test_a_start_goes_before_a_wait(self, file: Path) -> None:
+        trace = read(file, "id,submit,start,wait,gpus,duration\na,0,7,5,1,9\nb,0,,5,1,9\n")
+        assert dict(trace.start_s) == {"a": 7, "b": 5}
+
+    def test_start_with_a_missing_end(self, file: Path) -> None:
+        trace = read(file, "id,submit,start,end,duration,gpus\na,0,10,,5,1\nb,0,,70,5,1\n")
+        assert dict(trace.start_s) == {"a": 10}
+
+    def test_wrong_starts_are_forgotten_by_repair(self, file: Path) -> None:
+        text = "id,submit,start,end,wait,duration,gpus\na,50,5,9,-3,4,1\nb,50,x,9,1,4,1\nc,0,2,9,1,7,1\n"
+        trace = read(file, text, mode="repair")
+        assert (dict(trace.start_s), rows(trace.jobs)) == ({"c": 2}, [("c", 0, 1, 7), ("a", 50, 1, 4)])
+        assert trace.report.repaired == {"start_before_submit": 1, "bad_wait": 1}
+        assert trace.report.dropped == {"not_a_number": 1}
+
+    def test_none_where_nothing_tells(self, file: Path) -> None:
+        trace = read(file, f"{HEAD}a,0,1,9\n")
+        assert (dict(trace.start_s), trace.jobs[0].estimate_s) == ({}, None)
+
+
+class TestEstimates:
+    @pytest.mark.parametrize("column", ["estimate_s", "wallclock_req", "Walltime", "requested_time"])
+    def test_columns(self, file: Path, column: str) -> None:
+        trace = read(file, f"id,submit,gpus,duration,{column}\na,0,1,9,3600.0\nb,0,1,9,\nc,0,1,9,-1\nd,0,1,9,Unknown\n")
+        assert [job.estimate_s for job in trace.jobs] == [3600, None, None, None]
+        assert trace.report.ignored_columns == trace.report.warnings == ()
+
+    def test_two_columns(self, file: Path) -> None:
+        with pytest.raises(FileError, match="columns 'walltime' and 'estimate_s' both hold the field estimate"):
+            read(file, "id,submit,gpus,duration,walltime,estimate_s\na,0,1,9,1,1\n")
+
+    @pytest.mark.parametrize("cell", ["0", "-5", "inf", "1e12", "1-00:00:00", "UNLIMITED", "1_0"])
+    def test_bad_ones(self, file: Path, cell: str) -> None:
+        text = f"id,submit,gpus,duration,walltime\na,0,1,9,{cell}\nb,0,1,9,60\n"
+        says = rf"line 2: walltime='{cell}' must be a run time above 0 \(bad_estimate\)$"
+        with pytest.raises(FileError, match=says):
+            read(file, text)
+        trace = read(file, text, mode="repair")
+        assert [job.estimate_s for job in trace.jobs] == [None, 60]
+        assert (trace.report.rows_kept, trace.report.dropped) == (2, {})
+        assert trace.report.repaired == {"bad_estimate": 1}
+
+    def test_summary(self) -> None:
+        jobs = [job("a", 0).replace(estimate_s=30), job("b", 9).replace(estimate_s=240), job("c", 9)]
+        summary = summarise(jobs)
+        assert (summary.estimates, summary.median_overestimate) == (2, 2.25)
+        assert summarise(jobs[2:]).as_dict()["median_overestimate"] is None
+        assert "estimates of users 2, median 2.25 times the run time" in trace_lines(trace_summary(jobs))
+        assert not any("estimates" in line for line in trace_lines(trace_summary(jobs[2:])))
 
 
 class TestOptions:
@@ -241,6 +318,62 @@ class TestPhilly:
         assert not any("name their zone" in warning for warning in trace.report.warnings)
 
 
+class TestEagle:
+    HEAD = "job_id,user,account,partition,wallclock_req,processors_req,gpus_req,submit_time,start_time,end_time,"
+
+    def text(self, *cells: str) -> str:
+        fixed = "u,acc,part,3600.0,36,0,2019-01-01 00:00:00,2019-01-01 00:01:00,2019-01-01 00:02:00,60.0,COMPLETED,n"
+        return f"{self.HEAD}run_time,state,name\n" + "".join(f"{cell},{fixed}\n" for cell in cells)
+
+    def test_by_its_header(self, file: Path) -> None:
+        trace = read(file, self.text("7", "8"))
+        assert trace.report.format == "eagle"
+        expected = job("7", 0, 36, 60, user="u", group="acc", name="n", status="COMPLETED").replace(estimate_s=3600)
+        assert trace.jobs == (expected, expected.replace(id="8"))
+        assert dict(trace.start_s) == {"7": 60, "8": 60}
+        assert "ignored columns: partition, gpus_req" in trace.report.warnings
+
+    @pytest.mark.parametrize("mode", ["strict", "repair"])
+    def test_tasks_of_arrays_are_numbered(self, file: Path, mode: str) -> None:
+        trace = read(file, self.text("7", "8", "7", "7"), mode=mode)
+        assert [job.id for job in trace.jobs] == ["7_1", "7_2", "7_3", "8"]
+        assert list(trace.start_s) == ["7_1", "7_2", "7_3", "8"]
+        assert (trace.report.repaired, trace.report.dropped) == ({"array_task": 3}, {})
+
+    def test_a_number_that_is_taken(self, file: Path) -> None:
+        text = self.text("7", "7", "7_1")
+        with pytest.raises(FileError, match=r"line 2: job_id='7_1' .* it is also on line 4 \(repeated_id\)"):
+            read(file, text)
+        trace = read(file, text, mode="repair")
+        assert [job.id for job in trace.jobs] == ["7_2"]
+        assert trace.report.dropped == {"repeated_id": 2}
+
+    def test_equal_tasks_can_be_dropped(self, file: Path) -> None:
+        trace = read(file, self.text("7", "7"), duplicates="drop")
+        assert ([job.id for job in trace.jobs], trace.report.dropped) == (["7"], {"duplicate_row": 1})
+
+    def test_a_run_of_no_length(self, file: Path) -> None:
+        text = self.text("7", "8").replace("60.0", "0.0", 1).replace("00:02:00", "00:01:00", 1)
+        with pytest.raises(FileError, match=r"line 2: run_time='0.0' must be above 0 \(zero_duration\)"):
+            read(file, text)
+        assert read(file, text, mode="repair").report.dropped == {"zero_duration": 1}
+
+    def test_zone(self, file: Path) -> None:
+        text = self.text("7").replace("2019-01-01 00:02:00,60.0", "2019-03-10 03:00:00,5871600.0")
+        with pytest.raises(FileError, match="duration_mismatch"):
+            read(file, text)
+        text = text.replace("2019-01-01 00:01:00", "2019-03-10 01:00:00").replace("5871600.0", "3600.0")
+        assert dict(read(file, text, zone="America/Denver").start_s) == {"7": (68 * 24 + 1) * 3600}
+
+    def test_ends_that_the_clock_turns_round(self, file: Path) -> None:
+        text = self.text("7", "8").replace(",60.0,", ",,")
+        text = text.replace("run_time", "rt").replace("2019-01-01 00:01:00,2019-01-01 00:02:00", "{0},{1}", 1)
+        text = text.format("2019-11-03 00:59:00", "2019-11-03 01:30:00")
+        trace = read(file, text, zone="America/Denver", mode="repair")
+        assert [duration_s(job) for job in trace.jobs] == [31 * 60, 60]
+        assert trace.report.repaired == {"ambiguous_timestamp": 1}
+
+
 class TestFormats:
     def test_itp(self, file: Path) -> None:
         trace = read(file, "job_id,submission_time,duration,num_gpu\nx,10,600,4\n")
@@ -266,6 +399,14 @@ class TestWriter:
         )
         assert {job.name for job in read_trace(file).jobs} == {'say "hi"\r', ""}
 
+    def test_estimates_only_where_there_are_any(self, file: Path) -> None:
+        write_trace(file, [job("a"), job("b").replace(estimate_s=90.5)])
+        assert file.read_bytes().decode() == (
+            "# frostline/trace version=1\nid,submit_s,gpus,duration_s,user,group,name,status,estimate_s\n"
+            "a,0,1,60,,,,,\nb,0,1,60,,,,,90.5\n"
+        )
+        assert [job.estimate_s for job in read_trace(file).jobs] == [None, 90.5]
+
     def test_gzip_has_the_same_bytes_whatever_the_name(self, tmp_path: Path) -> None:
         paths = [tmp_path / "one.csv.gz", tmp_path / "two.csv.gz"]
         for path in paths:
@@ -282,6 +423,7 @@ class TestWriter:
             ([job("a").replace(weight=2)], "weight=2.0 must be 1"),
             ([job("a", name="\0")], "must be plain text"),
             ([job("a", user="\udcff")], "must be plain text"),
+            ([job("a").replace(estimate_s=9e9)], r"estimate_s=9000000000.0 must be below 9e\+09 in a trace"),
             ([job("a", 5e9)], r"release_s=5000000000.0 must lie within ±4.4e\+09"),
             (
                 [
@@ -486,6 +628,46 @@ class TestPublicTraces:
         ]
         peaks = [330, 346, 1379, 2025, 341, 516, 1903, 282, 118, 52]
         assert [summary.peak_busy_gpus for summary in summaries] == peaks
+
+    def test_philly_does_not_tell_starts_or_estimates(self, shared: Path) -> None:
+        trace = read_trace(shared / "data/traces/philly-2017/philly.csv.gz", limit=1000)
+        assert dict(trace.start_s) == {}
+        assert {job.estimate_s for job in trace.jobs} == {None}
+
+    def test_eagle(self, shared: Path) -> None:
+        path = shared / "data/traces/nrel-eagle-2019/sample_eagle_data.csv.gz"
+        with gzip.open(path, "rt", encoding="utf-8", newline="") as text:
+            lines = list(csv.DictReader(text))
+        trace = read_trace(path)
+        report = trace.report
+        assert (report.format, report.rows_read, report.rows_kept, report.dropped) == ("eagle", 1000, 1000, {})
+        repeated = {name: count for name, count in Counter(line["job_id"] for line in lines).items() if count > 1}
+        assert (repeated, report.repaired) == ({"532939": 452}, {"array_task": 452})
+        assert {f"532939_{number}" for number in range(1, 453)} < {job.id for job in trace.jobs}
+        assert {job.id for job in trace.jobs if "_" not in job.id} == {x["job_id"] for x in lines} - set(repeated)
+        for field, column in (("user", "user"), ("group", "account"), ("name", "name"), ("status", "state")):
+            assert Counter(getattr(job, field) for job in trace.jobs) == Counter(line[column] for line in lines)
+        numbers = (("gpus", "processors_req"), ("estimate_s", "wallclock_req"))
+        for field, column in numbers:
+            assert Counter(getattr(job, field) for job in trace.jobs) == Counter(float(line[column]) for line in lines)
+        assert Counter(map(duration_s, trace.jobs)) == Counter(float(line["run_time"]) for line in lines)
+        first = min(line["submit_time"] for line in lines)
+        stamps = [(line["start_time"], line["submit_time"]) for line in lines]
+        seconds = [(datetime.fromisoformat(a) - datetime.fromisoformat(b)).total_seconds() for a, b in stamps]
+        waits = [trace.start_s[job.id] - job.release_s for job in trace.jobs]
+        assert Counter(waits) == Counter(seconds)
+        assert datetime(1970, 1, 1) + timedelta(seconds=report.origin_s) == datetime.fromisoformat(first)
+        summary = summarise(trace)
+        assert summary.span_s == pytest.approx(2.06 * 86400, rel=0.005)
+        assert (summary.duration_s["p50"], round(summary.duration_s["mean"])) == (14_010, 9_872)
+        assert summary.estimates == 1000
+        assert summary.median_overestimate == pytest.approx(2.943, abs=0.001)
+
+    def test_eagle_without_equal_rows(self, shared: Path) -> None:
+        path = shared / "data/traces/nrel-eagle-2019/sample_eagle_data.csv.gz"
+        report = read_trace(path, duplicates="drop", zone="America/Denver").report
+        assert (report.dropped, report.repaired) == ({"duplicate_row": 41}, {"array_task": 411})
+        assert not any("zone" in warning for warning in report.warnings)
 
     @pytest.mark.parametrize("jobs", [480, 5000])
     def test_oracles(self, shared: Path, jobs: int) -> None:

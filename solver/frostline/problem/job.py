@@ -122,6 +122,9 @@ class Job:
         Weight, above 0.
     locality : Locality
         Which free GPUs will do.
+    estimate_s : float or None
+        Run time that the user asked for at submission, in seconds, above 0; None where none was given. The job may
+        run shorter or longer.
 
     Examples
     --------
@@ -139,6 +142,7 @@ class Job:
     status: str = ""
     weight: float = 1.0
     locality: Locality = Locality.ANY
+    estimate_s: float | None = None
 
     def __post_init__(self) -> None:
         if type(self.id) is not str or not self.id:
@@ -152,17 +156,24 @@ class Job:
             if weight <= 0:
                 raise InvalidValueError(f"job {self.id!r}", "weight", self.weight, "must be above 0")
             object.__setattr__(self, "weight", weight)
-        for field_name in ("user", "group", "name", "status"):
-            if not isinstance(getattr(self, field_name), str):
-                raise InvalidValueError(f"job {self.id!r}", field_name, getattr(self, field_name), "must be text")
+        if not type(self.user) is type(self.group) is type(self.name) is type(self.status) is str:
+            _check_texts(self)
         if type(self.locality) is not Locality:
             object.__setattr__(self, "locality", _locality(self.id, self.locality))
         if type(self.work) is not Fixed:
             _check_work(self.id, self.work, self.gpus)
+        if self.estimate_s is not None:
+            object.__setattr__(self, "estimate_s", _estimate(self.id, self.estimate_s))
 
     def replace(self, **changes: Any) -> Job:
         """Copy with some fields changed, validated again."""
         return replace(self, **changes)
+
+
+def _check_texts(job: Job) -> None:
+    for field_name in ("user", "group", "name", "status"):
+        if not isinstance(getattr(job, field_name), str):
+            raise InvalidValueError(f"job {job.id!r}", field_name, getattr(job, field_name), "must be text")
 
 
 def _check_work(job: str, work: object, gpus: int) -> None:
@@ -171,6 +182,13 @@ def _check_work(job: str, work: object, gpus: int) -> None:
     if isinstance(work, Training) and work.plan.gpus != gpus:
         rule = f"must equal the {work.plan.gpus} GPUs of its plan"
         raise InvalidValueError(f"job {job!r}", "gpus", gpus, rule)
+
+
+def _estimate(job: str, value: object) -> float:
+    estimate_s = as_finite(value, f"job {job!r}", "estimate_s")
+    if estimate_s <= 0:
+        raise InvalidValueError(f"job {job!r}", "estimate_s", value, "must be above 0")
+    return estimate_s
 
 
 def _locality(job: str, value: object) -> Locality:

@@ -100,6 +100,9 @@ def trace_lines(trace: Mapping[str, Any]) -> list[str]:
     size = f"submitted over {duration_text(trace['span_s'])}, {number_text(trace['gpu_hours'])} GPU-hours"
     peak = f"at most {trace['peak_busy_gpus']:,} busy at once if none waits"
     lines = [read, f"jobs {trace['jobs']:,}, {size}{load}, {peak}"]
+    if trace.get("estimates"):
+        over = number_text(trace["median_overestimate"])
+        lines.append(f"estimates of users {trace['estimates']:,}, median {over} times the run time")
     return lines + [f"note: {warning}" for warning in trace.get("warnings", ())]
 
 

@@ -126,6 +126,7 @@ def jobs(
         user=draw(texts),
         group=draw(texts),
         locality=draw(st.sampled_from(localities)),
+        estimate_s=draw(st.none() | durations_s(60)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Traces: readers of public formats, our own format, summaries and a generator.
+"""Traces: readers of public formats, our own format, summaries and generators.
 
 Examples
 --------
@@ -10,9 +10,12 @@ Examples
 0.9
 """
 
+from frostline.traces.draws import GPU_HISTOGRAMS
 from frostline.traces.formats import TRACE_FORMATS, TraceFormat
-from frostline.traces.generate import GPU_HISTOGRAMS, generate_jobs
+from frostline.traces.generate import generate_jobs
+from frostline.traces.job_names import template_of
 from frostline.traces.reader import read_trace
+from frostline.traces.recurring import generate_recurring_jobs
 from frostline.traces.rules import RULES, Fault
 from frostline.traces.summary import TraceSummary, summarise
 from frostline.traces.trace import ReadReport, Trace
@@ -30,11 +33,13 @@ __all__ = [
     "TraceFormat",
     "TraceSummary",
     "generate_jobs",
+    "generate_recurring_jobs",
     "in_order",
     "offered_load",
     "read_trace",
     "rescale_load",
     "summarise",
     "take",
+    "template_of",
     "write_trace",
 ]

@@ -6,6 +6,7 @@ Every function takes the text of a cell and returns its value or raises ``Broken
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 
@@ -19,10 +20,13 @@ __all__ = [
     "Timestamps",
     "duration",
     "end",
+    "estimate",
     "gpu_count",
     "identifier",
     "instant",
+    "lone_start",
     "start",
+    "wait",
 ]
 
 MISSING = frozenset({"", "None", "none", "null", "NULL", "NA", "N/A", "Unknown", "unknown"})
@@ -108,29 +112,93 @@ def instant(text: str, unit: tuple[float, float]) -> float:
     return _within_range(_number(text) * unit[0] / unit[1])
 
 
-def start(text: str, unit: tuple[float, float], optional: bool = False) -> float:
-    """Start of a run in seconds; where it is missing, nan if it is optional and else a fault."""
-    if text.strip() in MISSING or text.strip().casefold() == "nan":
-        return _missing("missing_start", optional)
-    return instant(text, unit)
+def start(text: str, read: Callable[[str], float], optional: bool = False) -> float:
+    """Start of a run in seconds, as ``read`` takes it; where it is missing, nan if it is optional and else a fault."""
+    return _missing("missing_start", optional) if _is_missing(text) else read(text)
 
 
-def end(text: str, unit: tuple[float, float], start_s: float, optional: bool = False) -> float:
+def lone_start(text: str, read: Callable[[str], float], submit_s: float | None) -> float:
+    """Start of a run whose end the file does not tell, nan where it is missing; repair forgets one that is wrong.
+
+    Examples
+    --------
+    >>> lone_start("70", float, 10.0), lone_start("None", float, 10.0)
+    (70.0, nan)
+    """
+    if _is_missing(text):
+        return math.nan
+    try:
+        value = read(text)
+    except BrokenRuleError as broken:
+        if broken.fix is not None:
+            raise
+        raise BrokenRuleError("bad_start", math.nan) from broken
+    if submit_s is not None and value < submit_s:
+        raise BrokenRuleError("start_before_submit", math.nan)
+    return value
+
+
+def wait(text: str, unit: tuple[float, float]) -> float:
+    """Time from submission to start in seconds, nan where it is missing or -1; repair forgets one that is wrong.
+
+    Examples
+    --------
+    >>> wait("1.5", TIME_UNITS["min"]), wait("-1", TIME_UNITS["s"])
+    (90.0, nan)
+    """
+    value = _optional(text, unit, "bad_wait")
+    if value < 0:
+        raise BrokenRuleError("bad_wait", math.nan)
+    return value
+
+
+def estimate(text: str, unit: tuple[float, float]) -> float:
+    """Run time asked for in seconds, nan where it is missing or -1; repair forgets one that is wrong.
+
+    Examples
+    --------
+    >>> estimate("2", TIME_UNITS["min"]), estimate("", TIME_UNITS["s"])
+    (120.0, nan)
+    """
+    value = _optional(text, unit, "bad_estimate")
+    if value <= 0:
+        raise BrokenRuleError("bad_estimate", math.nan)
+    return value
+
+
+def _optional(text: str, unit: tuple[float, float], rule: str) -> float:
+    """Number of seconds, nan where the cell or -1 says that there is none."""
+    if _is_missing(text):
+        return math.nan
+    try:
+        value = _number(text)
+    except BrokenRuleError as broken:
+        raise BrokenRuleError(rule, math.nan) from broken
+    if abs(value * unit[0] / unit[1]) >= LONGEST_S:
+        raise BrokenRuleError(rule, math.nan)
+    return math.nan if value == -1 else value * unit[0] / unit[1]
+
+
+def end(text: str, read: Callable[[str], float], start_s: float, optional: bool = False) -> float:
     """End of a run in seconds, treated like its start; 0 after a later start stands for no end.
 
     Examples
     --------
-    >>> end("70", TIME_UNITS["s"], 10.0)
+    >>> end("70", float, 10.0)
     70.0
     """
-    if text.strip() in MISSING or text.strip().casefold() == "nan":
+    if _is_missing(text):
         return _missing("missing_end", optional)
-    value = instant(text, unit)
+    value = read(text)
     if value == 0 < start_s:
         return _missing("missing_end", optional)
     if value < start_s:
         raise BrokenRuleError("inverted")
     return value
+
+
+def _is_missing(text: str) -> bool:
+    return text.strip() in MISSING or text.strip().casefold() == "nan"
 
 
 def _missing(rule: str, optional: bool) -> float:

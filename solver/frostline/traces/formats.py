@@ -24,13 +24,15 @@ class TraceFormat:
         Where such files come from.
     columns : mapping of str to tuple of str
         Accepted names of the column of each field, the usual one first. Fields are ``id``, ``submit``, ``gpus``,
-        ``duration``, ``start``, ``end``, ``user``, ``group``, ``name`` and ``status``.
+        ``duration``, ``start``, ``wait``, ``end``, ``estimate``, ``user``, ``group``, ``name`` and ``status``.
     signature : frozenset of str
         Columns by which a header is recognised.
     timestamps : bool
-        Whether submissions are dates and times instead of numbers.
+        Whether submissions, starts and ends are dates and times instead of numbers.
     numbered : bool
         Whether jobs have no identifier, so that their row number is taken.
+    arrays : bool
+        Whether rows of one identifier are the tasks of an array job, so that each gets its number behind it.
     """
 
     name: str
@@ -39,6 +41,7 @@ class TraceFormat:
     signature: frozenset[str]
     timestamps: bool = False
     numbered: bool = False
+    arrays: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,18 @@ _FROSTLINE = TraceFormat(
             "gpus": ("gpus", "n_gpu", "num_gpu", "num_gpus", "gpu_num"),
             "duration": ("duration_s", "duration", "run_time", "runtime_s"),
             "start": ("start_s", "start", "start_time"),
+            "wait": ("wait_s", "wait", "wait_time", "queue_s", "queue_time"),
             "end": ("end_s", "end", "end_time"),
+            "estimate": (
+                "estimate_s",
+                "estimate",
+                "wallclock_req",
+                "wallclock_req_s",
+                "walltime",
+                "walltime_s",
+                "requested_time",
+                "requested_time_s",
+            ),
             "user": ("user", "user_id"),
             "group": ("group", "vc", "virtual_cluster"),
             "name": ("name", "job_name"),
@@ -97,8 +111,35 @@ _ITP = TraceFormat(
     ),
     signature=frozenset({"submission_time", "num_gpu"}),
 )
+_EAGLE = TraceFormat(
+    name="eagle",
+    origin=(
+        "NREL Eagle 2019, a log of Slurm: naive local times, one row per task of an array job. A system of CPUs: "
+        "processors stand for GPUs, and accounts are the groups"
+    ),
+    columns=MappingProxyType(
+        {
+            "id": ("job_id",),
+            "submit": ("submit_time",),
+            "gpus": ("processors_req",),
+            "duration": ("run_time",),
+            "start": ("start_time",),
+            "end": ("end_time",),
+            "estimate": ("wallclock_req",),
+            "user": ("user",),
+            "group": ("account",),
+            "name": ("name",),
+            "status": ("state",),
+        }
+    ),
+    signature=frozenset({"processors_req", "wallclock_req"}),
+    timestamps=True,
+    arrays=True,
+)
 
-TRACE_FORMATS: Mapping[str, TraceFormat] = MappingProxyType({fmt.name: fmt for fmt in (_FROSTLINE, _PHILLY, _ITP)})
+_ALL = (_FROSTLINE, _PHILLY, _ITP, _EAGLE)
+
+TRACE_FORMATS: Mapping[str, TraceFormat] = MappingProxyType({fmt.name: fmt for fmt in _ALL})
 """The formats by name; a header that no signature fits is taken for the first."""
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from frostline.errors import FileError, InvalidValueError, TraceError, UnknownNameError
+from frostline.problem.frozen import FrozenMap
 from frostline.problem.job import Fixed, Job, Locality
 from frostline.traces.cells import MISSING, TIME_UNITS
 from frostline.traces.formats import Layout, TraceFormat, lay_out, recognise, trace_format
@@ -45,7 +46,9 @@ def read_trace(
     """Jobs of a trace file.
 
     A row that asks for no GPU is a fault, and ``repair`` sets it aside as ``cpu_only``, whatever else is wrong with it.
-    Identifiers are text and never numbers.
+    Identifiers are text and never numbers. In a format of array jobs, the tasks that share an identifier get ``_1``,
+    ``_2``, … behind it in the order of the rows kept, in both modes, and are counted as ``array_task``. Starts, waits
+    and estimates are extra: ``repair`` forgets one that is wrong and keeps the row.
 
     Parameters
     ----------
@@ -56,7 +59,7 @@ def read_trace(
     mode : {"strict", "repair"}
         Whether a fault is an error, or its row is mended or dropped by a rule of ``RULES`` and counted.
     time_unit : {"s", "ms", "min"}
-        Unit of submissions, starts, ends and durations that are numbers.
+        Unit of submissions, starts, waits, ends, durations and estimates that are numbers.
     locality : Locality or str
         Locality of all jobs.
     limit : int, optional
@@ -72,7 +75,7 @@ def read_trace(
     Returns
     -------
     Trace
-        The jobs by release time, and the account of all rows.
+        The jobs by release time, when each started as far as the file tells, and the account of all rows.
 
     Raises
     ------
@@ -111,11 +114,15 @@ def read_trace(
         intake = _Intake(layout, strict=mode == "strict", unique=duplicates == "drop")
         reader = RowReader(fmt, layout, TIME_UNITS[time_unit], clock)
         intake.take(table, reader, rows_at_most)
-    intake.settle_ids(numbered=fmt.numbered)
+    if fmt.arrays:
+        intake.number_tasks()
+    if not fmt.numbered:
+        intake.settle_ids()
     intake.require_jobs(path)
     origin_s = min(record.submit_s for record in intake.records) if rebase else 0.0
     jobs = in_order(_jobs(intake.records, origin_s, Locality(locality)))
-    return Trace(jobs=jobs, report=_report(path, fmt, mode, intake, origin_s, reader.local_times))
+    report = _report(path, fmt, mode, intake, origin_s, reader.local_times)
+    return Trace(jobs=jobs, report=report, start_s=_starts(jobs, intake.records, origin_s))
 
 
 @dataclass(slots=True)
@@ -160,10 +167,18 @@ class _Intake:
         else:
             self.dropped[next(fault.rule for fault in faults if not fault.fixable)] += 1
 
-    def settle_ids(self, *, numbered: bool) -> None:
+    def number_tasks(self) -> None:
+        """Give the records that share an identifier their numbers behind it."""
+        sizes = Counter(record.id for record in self.records)
+        place: Counter[str] = Counter()
+        for i, record in enumerate(self.records):
+            if sizes[record.id] > 1:
+                place[record.id] += 1
+                name = f"{record.id}_{place[record.id]}"
+                self.records[i] = record._replace(id=name, repairs=(*record.repairs, "array_task"))
+
+    def settle_ids(self) -> None:
         """Set aside the records whose identifier belongs to another one too."""
-        if numbered:
-            return
         whole = Counter(record.id for record in self.records if "id_blanks" not in record.repairs)
         stripped = Counter(record.id for record in self.records if "id_blanks" in record.repairs)
         if len(whole) == len(self.records):
@@ -204,10 +219,10 @@ def _repeats(lines: dict[str, list[int]], layout: Layout) -> Iterator[Fault]:
 
 
 def _jobs(records: Iterable[Record], origin_s: float, locality: Locality) -> Iterator[Job]:
-    for _, job, submit_s, gpus, duration_s, (user, group, name, status), _ in records:
+    for _, job, submit_s, gpus, duration_s, (user, group, name, status), _, _, estimate_s in records:
         yield Job(
             id=job,
-            release_s=round(submit_s - origin_s, 6) if origin_s else submit_s,
+            release_s=_rebased(submit_s, origin_s),
             work=Fixed(duration_s=duration_s),
             gpus=gpus,
             user=user,
@@ -215,7 +230,17 @@ def _jobs(records: Iterable[Record], origin_s: float, locality: Locality) -> Ite
             name=name,
             status=status,
             locality=locality,
+            estimate_s=estimate_s,
         )
+
+
+def _starts(jobs: Iterable[Job], records: Iterable[Record], origin_s: float) -> FrozenMap[str, float]:
+    told = {record.id: record.start_s for record in records if record.start_s is not None}
+    return FrozenMap({job.id: _rebased(told[job.id], origin_s) for job in jobs if job.id in told} if told else {})
+
+
+def _rebased(time_s: float, origin_s: float) -> float:
+    return round(time_s - origin_s, 6) if origin_s else time_s
 
 
 def _report(

@@ -24,7 +24,7 @@ _ROUNDING_S = 1.0
 
 
 class Record(NamedTuple):
-    """A row whose faults, if any, can be mended; times as in the file, in seconds."""
+    """A row whose faults, if any, can be mended; times as in the file, in seconds, None where they are not told."""
 
     line: int
     id: str
@@ -33,6 +33,8 @@ class Record(NamedTuple):
     duration_s: float
     texts: tuple[str, ...]
     repairs: tuple[str, ...]
+    start_s: float | None = None
+    estimate_s: float | None = None
 
 
 class RowReader:
@@ -53,11 +55,13 @@ class RowReader:
     def __init__(self, fmt: TraceFormat, layout: Layout, unit: tuple[float, float], zone: tzinfo | None) -> None:
         self.faults: list[Fault] = []
         self._layout, self._unit, self._numbered = layout, unit, fmt.numbered
-        self._submit: Callable[[str], float] = (
+        self._instant: Callable[[str], float] = (
             cells.Timestamps(zone) if fmt.timestamps else partial(cells.instant, unit=unit)
         )
         self._timed = "duration" in layout.at
-        self._ends = "start" in layout.at and "end" in layout.at
+        self._starts, self._waits = "start" in layout.at, "wait" in layout.at
+        self._ends = self._starts and "end" in layout.at
+        self._estimates = "estimate" in layout.at
         # The cell that is added behind the last one is what absent columns hold.
         self._texts = itemgetter(*(layout.at.get(field, -1) for field in _TEXTS))
         self._line, self._row = 0, [""]
@@ -65,7 +69,7 @@ class RowReader:
     @property
     def local_times(self) -> bool:
         """Whether timestamps without offset were read, and in no zone."""
-        return isinstance(self._submit, cells.Timestamps) and self._submit.local
+        return isinstance(self._instant, cells.Timestamps) and self._instant.local
 
     def read(self, number: int, line: int, row: list[str]) -> Record | None:
         """Record of a row, or None where a fault cannot be mended.
@@ -85,14 +89,23 @@ class RowReader:
             return None
         row.append("")
         job = str(number) if self._numbered else self._parse("id", cells.identifier)
-        submit_s = self._parse("submit", self._submit)
+        submit_s = self._parse("submit", self._instant)
         gpus = self._parse("gpus", cells.gpu_count)
-        duration_s = self._duration(submit_s)
+        duration_s = self._parse("duration", cells.duration, self._unit) if self._timed else None
+        start_s = estimate_s = None
+        if self._starts:
+            start_s, duration_s = self._run(submit_s, duration_s)
+        if self._waits and start_s is None and submit_s is not None:
+            wait_s = self._optional("wait", cells.wait, self._unit)
+            start_s = None if wait_s is None else submit_s + wait_s
+        if self._estimates:
+            estimate_s = self._optional("estimate", cells.estimate, self._unit)
         if job is None or submit_s is None or gpus is None or duration_s is None:
             return None
         if faults and not all(fault.fixable for fault in faults):
             return None
-        return Record(line, job, submit_s, gpus, duration_s, self._texts(row), tuple(fault.rule for fault in faults))
+        repairs = tuple(fault.rule for fault in faults) if faults else ()
+        return Record(line, job, submit_s, gpus, duration_s, self._texts(row), repairs, start_s, estimate_s)
 
     def _broken_row(self) -> list[Fault]:
         row, header = self._row, self._layout.header
@@ -116,27 +129,32 @@ class RowReader:
         at = self._layout.at[field]
         self.faults.append(Fault(self._line, self._layout.header[at], self._row[at], rule, fixable))
 
-    def _duration(self, submit_s: float | None) -> float | None:
-        duration_s = self._parse("duration", cells.duration, self._unit) if self._timed else None
-        if not self._ends:
-            return duration_s
-        start_s = self._parse("start", cells.start, self._unit, self._timed)
-        end_s = self._parse("end", cells.end, self._unit, -math.inf if start_s is None else start_s, self._timed)
-        if start_s is None or end_s is None or math.isnan(start_s + end_s):
-            return duration_s
-        return self._check_ends(submit_s, start_s, end_s, duration_s)
+    def _optional(self, field: str, parse: Callable[..., float], *arguments: object) -> float | None:
+        """Value of a cell that can be forgotten; None where there is none."""
+        value = self._parse(field, parse, *arguments)
+        return None if value is None or math.isnan(value) else value
 
-    def _check_ends(
-        self, submit_s: float | None, start_s: float, end_s: float, duration_s: float | None
-    ) -> float | None:
-        if submit_s is not None and start_s < submit_s:
+    def _run(self, submit_s: float | None, duration_s: float | None) -> tuple[float | None, float | None]:
+        """Start and duration of a row with a start."""
+        if not self._ends:
+            return self._optional("start", cells.lone_start, self._instant, submit_s), duration_s
+        start_s = self._optional("start", cells.start, self._instant, self._timed)
+        end_s = self._optional("end", cells.end, self._instant, -math.inf if start_s is None else start_s, self._timed)
+        if start_s is not None and end_s is not None:
+            duration_s = self._length(start_s, end_s, duration_s)
+        if start_s is not None and submit_s is not None and start_s < submit_s:
             self._fault("start", "start_before_submit", fixable=True)
+            start_s = None
+        return start_s, duration_s
+
+    def _length(self, start_s: float, end_s: float, duration_s: float | None) -> float | None:
+        """Duration, checked against the ends or taken from them."""
         run_s = round(end_s - start_s, 6)
         if self._timed:
             if duration_s is not None and abs(run_s - duration_s) > _ROUNDING_S:
                 self._fault("duration", "duration_mismatch", fixable=True)
             return duration_s
-        if run_s == 0:
-            self._fault("end", "zero_duration", fixable=False)
+        if run_s <= 0:
+            self._fault("end", "inverted" if run_s < 0 else "zero_duration", fixable=False)
             return None
         return run_s

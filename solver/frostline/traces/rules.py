@@ -11,8 +11,12 @@ __all__ = ["RULES", "BrokenRuleError", "Fault"]
 RULES: Mapping[str, str] = MappingProxyType(
     {
         "ambiguous_timestamp": "must occur exactly once in its zone; repair takes the earlier reading",
+        "array_task": "shares its id with other tasks of its array; each gets a number behind it, which is no fault",
+        "bad_estimate": "must be a run time above 0; repair forgets it",
         "bad_gpus": "must be a whole number of GPUs",
+        "bad_start": "must be a time; repair forgets it",
         "bad_timestamp": "must be a date and time such as 2017-10-09 07:01:55, with an offset everywhere or nowhere",
+        "bad_wait": "must be a time of at least 0; repair forgets it",
         "cpu_only": "must be at least 1; repair sets aside a row that asks for no GPU",
         "duplicate_row": "equals an earlier row",
         "duration_mismatch": "must be the time from start to end; repair keeps the duration",
@@ -30,7 +34,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "nul_bytes": "must not hold NUL characters",
         "out_of_range": "lies outside the range of times; is the time unit right?",
         "repeated_id": "must belong to one job only; repair keeps none of them",
-        "start_before_submit": "must not lie before the submission; repair keeps the duration",
+        "start_before_submit": "must not lie before the submission; repair keeps the duration and forgets the start",
         "zero_duration": "must be above 0",
     }
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +48,10 @@ class TraceSummary:
         Standard deviation of the gaps between submissions over their mean.
     same_second_share : float or None
         Share of those gaps that are shorter than a second.
+    estimates : int
+        Number of jobs with an estimate of the user.
+    median_overestimate : float or None
+        Median of estimate over duration, of those jobs.
     coverage : mapping of str to float
         Share of rows in which a column is filled; of jobs, where there is no report of a reading.
     report : ReadReport or None
@@ -64,6 +69,8 @@ class TraceSummary:
     duration_s: Mapping[str, float]
     interarrival_cv: float | None
     same_second_share: float | None
+    estimates: int
+    median_overestimate: float | None
     coverage: Mapping[str, float]
     report: ReadReport | None
 
@@ -81,6 +88,8 @@ class TraceSummary:
             "duration_s": dict(self.duration_s),
             "interarrival_cv": self.interarrival_cv,
             "same_second_share": self.same_second_share,
+            "estimates": self.estimates,
+            "median_overestimate": self.median_overestimate,
             "coverage": dict(self.coverage),
         }
         if self.report is not None:
@@ -119,6 +128,7 @@ def summarise(trace: Trace | Sequence[Job], gpus: int | None = None) -> TraceSum
     gpu_s = float((width * duration_s).sum())
     mean_busy = gpu_s / span_s if span_s > 0 else None
     cv, same_second = _gaps(release_s)
+    over = _overestimates(jobs, duration_s)
     return TraceSummary(
         jobs=len(jobs),
         span_s=span_s,
@@ -131,6 +141,8 @@ def summarise(trace: Trace | Sequence[Job], gpus: int | None = None) -> TraceSum
         duration_s=_durations(duration_s),
         interarrival_cv=cv,
         same_second_share=same_second,
+        estimates=over.size,
+        median_overestimate=float(np.median(over)) if over.size else None,
         coverage=_filled(jobs) if report is None else report.coverage,
         report=report,
     )
@@ -164,6 +176,14 @@ def _durations(duration_s: Floats) -> dict[str, float]:
     levels = np.quantile(duration_s, np.array(_QUANTILES) / 100).tolist()
     quantiles = {f"p{level}": value for level, value in zip(_QUANTILES, levels, strict=True)}
     return {"mean": float(duration_s.mean()), "max": float(duration_s.max())} | quantiles
+
+
+def _overestimates(jobs: Sequence[Job], duration_s: Floats) -> Floats:
+    """Estimate over duration of the jobs that have one."""
+    estimate_s = np.array([math.nan if job.estimate_s is None else job.estimate_s for job in jobs], np.float64)
+    known = ~np.isnan(estimate_s)
+    over: Floats = estimate_s[known] / duration_s[known]
+    return over
 
 
 def _filled(jobs: Sequence[Job]) -> dict[str, float]:

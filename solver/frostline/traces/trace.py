@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from frostline.problem.frozen import FrozenMap
 from frostline.problem.job import Job
 
 __all__ = ["ReadReport", "Trace"]
@@ -24,7 +25,8 @@ class ReadReport:
     dropped : mapping of str to int
         Rows set aside, by the first rule that they broke for good.
     repaired : mapping of str to int
-        How often a rule was mended in the rows kept; a row can be mended more than once.
+        How often a rule was mended in the rows kept; a row can be mended more than once. Tasks of array jobs, which
+        are no fault, are counted here in both modes.
     coverage : mapping of str to float
         Share of rows in which a column is filled, for every column of the file.
     coverage_by_half : mapping of str to (float, float)
@@ -82,7 +84,10 @@ class Trace:
         The jobs.
     report : ReadReport
         The account of all rows.
+    start_s : mapping of str to float
+        When the job of an identifier started, in seconds on the clock of the releases; only jobs whose row tells it.
     """
 
     jobs: tuple[Job, ...]
     report: ReadReport
+    start_s: Mapping[str, float] = field(default_factory=lambda: FrozenMap({}))

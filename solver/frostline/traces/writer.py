@@ -8,14 +8,14 @@ from pathlib import Path
 from frostline.errors import InvalidValueError
 from frostline.problem.documents import write_text
 from frostline.problem.job import Job
-from frostline.traces.cells import LATEST_S
+from frostline.traces.cells import LATEST_S, LONGEST_S
 from frostline.traces.table import VERSION_LINE, text_fault
 from frostline.traces.workload import known_duration_s
 
 __all__ = ["TRACE_COLUMNS", "write_trace"]
 
 TRACE_COLUMNS = ("id", "submit_s", "gpus", "duration_s", "user", "group", "name", "status")
-"""Columns of frostline's own traces."""
+"""Columns of frostline's own traces; ``estimate_s`` follows them where some job has an estimate."""
 
 _SPECIAL = frozenset(',"\r\n')
 
@@ -53,7 +53,9 @@ def write_trace(path: Path | str, jobs: Iterable[Job]) -> None:
     """
     jobs = tuple(jobs)
     _check(jobs)
-    lines = [VERSION_LINE, ",".join(TRACE_COLUMNS), *map(_row, jobs)]
+    estimates = any(job.estimate_s is not None for job in jobs)
+    header = ",".join([*TRACE_COLUMNS, "estimate_s"] if estimates else TRACE_COLUMNS)
+    lines = [VERSION_LINE, header, *map(_row_with_estimate if estimates else _row, jobs)]
     write_text(path, "\n".join(lines) + "\n", (".csv", ".csv.gz"))
 
 
@@ -70,6 +72,8 @@ def _check(jobs: Sequence[Job]) -> None:
             raise InvalidValueError(subject, "id", job.id, "must not begin or end with a blank")
         if job.weight != 1.0:
             raise InvalidValueError(subject, "weight", job.weight, "must be 1, for a trace has no weights")
+        if job.estimate_s is not None and job.estimate_s >= LONGEST_S:
+            raise InvalidValueError(subject, "estimate_s", job.estimate_s, f"must be below {LONGEST_S:g} in a trace")
         if not -LATEST_S < job.release_s < LATEST_S:
             raise InvalidValueError(subject, "release_s", job.release_s, f"must lie within ±{LATEST_S:g} in a trace")
         if text_fault(job.id + job.user + job.group + job.name + job.status):
@@ -80,6 +84,10 @@ def _row(job: Job) -> str:
     numbers = f"{_number(job.release_s)},{job.gpus},{_number(known_duration_s(job))}"
     texts = ",".join(map(_quoted, (job.user, job.group, job.name, job.status)))
     return f"{_quoted(job.id)},{numbers},{texts}"
+
+
+def _row_with_estimate(job: Job) -> str:
+    return f"{_row(job)},{'' if job.estimate_s is None else _number(job.estimate_s)}"
 
 
 def _number(value: float) -> str:

@@ -1,0 +1,298 @@
+"""Several size models as one: those are followed that were right about the jobs that have finished since."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from frostline.errors import InvalidValueError
+from frostline.prediction.baselines import (
+    GlobalMedian,
+    GroupMedian,
+    LastFinished,
+    RecentMedian,
+    ScaledEstimate,
+    UserEstimate,
+    WidthMedian,
+)
+from frostline.prediction.distribution import SizeDistribution
+from frostline.prediction.history import COLD_LEVELS, History, Key, Window, evenly, keys_of, usable
+from frostline.prediction.model import Estimate, Finished, SizeModel
+from frostline.prediction.survival import Survival, Watcher
+from frostline.problem.job import Job
+from frostline.units import as_finite
+
+__all__ = ["Combination"]
+
+Context = tuple[str | int, ...]
+
+_LEAST_RATIOS = 5
+_LEAST_UNNAMED = 3
+
+
+class _Standing:
+    """How the members did on the jobs of one context."""
+
+    __slots__ = ("_evidence", "_losses", "ratios")
+
+    def __init__(self, members: int, window: int) -> None:
+        self._losses = [0.0] * members
+        self._evidence = [0.0] * members
+        self.ratios = Window(window)  # size by what the combination had said
+
+    def score(self, losses: Sequence[float | None], decay: float) -> None:
+        """A job has finished, and the members had these losses; None where a member had said nothing."""
+        sums, evidence = self._losses, self._evidence
+        for i, loss in enumerate(losses):
+            if loss is not None:
+                sums[i] = sums[i] * decay + loss
+                evidence[i] = evidence[i] * decay + 1.0
+
+    def means(self, prior: Sequence[float | None], prior_jobs: float) -> list[float | None]:
+        """Mean losses, what is known of a wider context counting for so many jobs."""
+        means: list[float | None] = []
+        for loss, seen, before in zip(self._losses, self._evidence, prior, strict=True):
+            if before is None:
+                means.append(loss / seen if seen else None)
+            else:
+                means.append((loss + prior_jobs * before) / (seen + prior_jobs))
+        return means
+
+
+class _Said(NamedTuple):
+    """What was said of a job when it was first asked about."""
+
+    logarithms: list[float | None]
+    combined: float
+    contexts: tuple[Context, ...]
+
+
+class Combination:
+    """A weighted median of several models.
+
+    A member's loss on a job that has finished is the absolute logarithm of the ratio between what it said when it was
+    first asked about the job and the size the job turned out to have, at most ``most_loss``. Losses are averaged with
+    weights that fall by ``decay`` per job, over all jobs, over those of the same level of the hierarchy of keys, and
+    over those of the same level, owner and GPUs; each wider average counts as ``prior_jobs`` jobs of the next one. A
+    member's weight is exp(-``sharpness`` × (its mean loss - the least one)): the exponentially weighted forecaster of
+    N. Cesa-Bianchi, G. Lugosi, *Prediction, Learning, and Games*, Cambridge University Press 2006, section 2.1, with a
+    median instead of a mean. A large ``sharpness`` follows the leader.
+
+    The estimate spreads around its median as the ratios between sizes and earlier estimates did in the same context.
+
+    Parameters
+    ----------
+    members : sequence of SizeModel, optional
+        The members; by default last-finished, median, recent-median, width-median, global-median, survival,
+        scaled-estimate and user-estimate, of which the first three and survival go by a key without a name once 3 of
+        its jobs have finished.
+    forest : bool
+        Whether a :class:`~frostline.prediction.forest_model.ForestModel` joins the default members.
+    sharpness : float
+        How strongly the better members are preferred, at least 0.
+    decay : float
+        Weight of a loss relative to that of the job that finished next, above 0 and at most 1.
+    prior_jobs : float
+        How many jobs of a context the average of the next wider one is worth, above 0.
+    most_loss : float
+        Losses above are cut off, so that one wild job does not decide.
+    seed : int
+        Seed of the forest.
+
+    Raises
+    ------
+    InvalidValueError
+        A parameter is out of its range, or two members have one name.
+
+    Examples
+    --------
+    >>> from frostline.problem import Fixed
+    >>> job = Job(id="a", release_s=0, work=Fixed(duration_s=60), gpus=8, user="u1")
+    >>> model = Combination()
+    >>> model.predict([job], 0.0)
+    [None]
+    >>> model.learn([Finished(job, 60.0, 60.0)], 60.0)
+    >>> model.predict([job.replace(id="b")], 70.0)[0].median
+    60.0
+    """
+
+    name = "combined"
+
+    def __init__(
+        self,
+        *,
+        members: Sequence[SizeModel] | None = None,
+        forest: bool = False,
+        sharpness: float = 100.0,
+        decay: float = 0.998,
+        prior_jobs: float = 30.0,
+        most_loss: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        self._sharpness = as_finite(sharpness, "combination", "sharpness", 0.0)
+        self._decay = _positive(decay, "decay", 1.0)
+        self._most_loss = _positive(most_loss, "most_loss", 100.0)
+        self._prior_jobs = _positive(prior_jobs, "prior_jobs", 1e6)
+        self._history = History(min_unnamed=_LEAST_UNNAMED)
+        self.members = _default_members(self._history, forest, seed) if members is None else tuple(members)
+        names = [member.name for member in self.members]
+        if not names or len(set(names)) < len(names):
+            raise InvalidValueError("combination", "members", names, "must be at least one, of different names")
+        self._watchers = [member for member in self.members if isinstance(member, Watcher)]
+        self._said: dict[str, _Said] = {}
+        self._standings: dict[Context, _Standing] = {}
+
+    def declare(self, job_id: str, size: float) -> None:
+        """The user says how large a job will be."""
+        for member in self.members:
+            if hasattr(member, "declare"):
+                member.declare(job_id, size)
+
+    def started(self, job: Job, now_s: float) -> None:
+        """A job has started."""
+        for member in self._watchers:
+            member.started(job, now_s)
+
+    def progressed(self, job_id: str, done: float) -> None:
+        """A running job has done so much of its size."""
+        for member in self._watchers:
+            member.progressed(job_id, done)
+
+    def withdrawn(self, job_id: str) -> None:
+        """A job will not finish."""
+        self._said.pop(job_id, None)
+        for member in self.members:
+            if hasattr(member, "withdrawn"):
+                member.withdrawn(job_id)
+
+    def learn(self, finished: Sequence[Finished], now_s: float) -> None:
+        """See :class:`~frostline.prediction.model.SizeModel`."""
+        good = usable(finished)
+        for done in good:
+            said = self._said.pop(done.job.id, None)
+            if said is not None:
+                self._score(said, done.size)
+        self._history.learn(good)
+        for member in self.members:
+            member.learn(finished, now_s)
+
+    def _score(self, said: _Said, size: float) -> None:
+        logarithm, most = math.log(size), self._most_loss
+        losses = [None if value is None else min(abs(value - logarithm), most) for value in said.logarithms]
+        for context in said.contexts:
+            standing = self._standings.get(context)
+            if standing is None:
+                standing = self._standings[context] = _Standing(len(self.members), self._history.window)
+            standing.score(losses, self._decay)
+            standing.ratios.add(size / said.combined, 1.0)
+
+    def predict(self, jobs: Sequence[Job], now_s: float) -> list[Estimate | None]:
+        """See :class:`~frostline.prediction.model.SizeModel`."""
+        askers = [_asker(member, jobs, now_s) for member in self.members]
+        estimates: list[Estimate | None] = []
+        for i, job in enumerate(jobs):
+            keys = keys_of(job)
+            estimates.append(self._estimate(job, keys, [ask(i, job, keys) for ask in askers]))
+        return estimates
+
+    def _estimate(self, job: Job, keys: Sequence[Key], centres: list[float | None]) -> Estimate | None:
+        found = self._history.best(keys)
+        level = "none" if found is None else found[0][0]
+        contexts = _contexts(job, keys, level)
+        pick = self._pick(contexts, centres)
+        if pick is None:
+            return None
+        member, centre = pick
+        if job.id not in self._said:
+            logarithms = [None if value is None else math.log(value) for value in centres]
+            self._said[job.id] = _Said(logarithms, centre, contexts)
+        sizes = self._spread(contexts, centre, None if found is None else found[1])
+        source = f"{self.name}: {self.members[member].name}: {level}"
+        return Estimate(sizes=sizes, source=source, cold_start=level == "none" or level in COLD_LEVELS)
+
+    def _pick(self, contexts: Sequence[Context], centres: Sequence[float | None]) -> tuple[int, float] | None:
+        """The weighted median of the members, and whose it is."""
+        means: list[float | None] = [None] * len(centres)
+        for context in reversed(contexts):
+            standing = self._standings.get(context)
+            if standing is not None:
+                means = standing.means(means, self._prior_jobs)
+        weights = _weights(means, centres, self._sharpness)
+        ranked = sorted((centre, i) for i, centre in enumerate(centres) if centre is not None and weights[i] > 0.0)
+        half, sum_so_far = 0.5 * sum(weights[i] for _, i in ranked), 0.0
+        for centre, i in ranked:
+            sum_so_far += weights[i]
+            if sum_so_far >= half * (1.0 - 1e-12):
+                return i, centre
+        return None
+
+    def _spread(self, contexts: Sequence[Context], centre: float, window: Window | None) -> SizeDistribution:
+        """Sizes around the centre as earlier ratios were, else as the sizes of the key."""
+        for context in contexts:
+            standing = self._standings.get(context)
+            if standing is not None and len(standing.ratios) >= _LEAST_RATIOS:
+                return SizeDistribution.scaled(_around_one(standing.ratios.ordered), centre)
+        return SizeDistribution((centre,)) if window is None else window.spread(centre)
+
+
+def _default_members(history: History, forest: bool, seed: int) -> tuple[SizeModel, ...]:
+    members: list[SizeModel] = [
+        LastFinished(history=history),
+        GroupMedian(history=history),
+        RecentMedian(history=history),
+        WidthMedian(history=history),
+        GlobalMedian(history=history),
+        Survival(history=history),
+        ScaledEstimate(),
+        UserEstimate(),
+    ]
+    if forest:
+        from frostline.prediction.forest_model import ForestModel
+
+        members.append(ForestModel(seed=seed))
+    return tuple(members)
+
+
+def _weights(means: Sequence[float | None], centres: Sequence[float | None], sharpness: float) -> list[float]:
+    """Weights of the members by their mean losses; equal ones where no member that says something has been scored."""
+    best = min(
+        (mean for mean, centre in zip(means, centres, strict=True) if mean is not None and centre is not None),
+        default=None,
+    )
+    if best is None:
+        return [1.0] * len(centres)
+    return [0.0 if mean is None else math.exp(min(sharpness * (best - mean), 0.0)) for mean in means]
+
+
+def _contexts(job: Job, keys: Sequence[Key], level: str) -> tuple[Context, ...]:
+    """Whose jobs the members are judged by, the most specific first."""
+    unit = keys[-1][1]
+    return ((level, unit, job.user or job.group, job.gpus), (level, unit), (unit,))
+
+
+def _asker(member: SizeModel, jobs: Sequence[Job], now_s: float) -> Callable[[int, Job, Sequence[Key]], float | None]:
+    """How to get a member's median for a job: alone where the member can, else from its estimates of all jobs."""
+    centre: Callable[[Job, Sequence[Key], float], float | None] | None = getattr(member, "centre", None)
+    if centre is not None:
+        return lambda _, job, keys: centre(job, keys, now_s)
+    medians = [None if estimate is None else estimate.median for estimate in member.predict(jobs, now_s)]
+    return lambda i, job, keys: medians[i]
+
+
+def _around_one(ratios: Sequence[float]) -> list[float]:
+    """An odd number of ratios at evenly spaced ranks, the lower half at most 1, the middle 1, the upper at least 1."""
+    points = list(evenly(ratios))
+    if len(points) % 2 == 0:
+        points = list(evenly(ratios, len(points) - 1))
+    middle = len(points) // 2
+    return [
+        1.0 if i == middle else min(ratio, 1.0) if i < middle else max(ratio, 1.0) for i, ratio in enumerate(points)
+    ]
+
+
+def _positive(value: float, field: str, most: float) -> float:
+    number = as_finite(value, "combination", field, 0.0, most)
+    if number == 0.0:
+        raise InvalidValueError("combination", field, value, "must be above 0")
+    return number

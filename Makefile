@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint package benchmark clean
+.PHONY: demo test lint package benchmark proofs clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +32,9 @@ package: $(VENV)/.tested
 
 benchmark: $(VENV)/.tested
 	$(BIN)/python benchmarks/run.py
+
+proofs:
+	$(MAKE) -C proofs
 
 clean:
 	rm -rf $(VENV) build dist run *.egg-info solver/*.egg-info

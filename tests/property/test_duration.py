@@ -11,7 +11,7 @@ from frostline.problem.cluster import Cluster, GpuType, Server
 from frostline.problem.job import Fixed, Job, Locality, PlacementClass, Profiled, Training, Work
 from frostline.problem.placement import Placement
 from frostline.problem.plan import TrainingPlan
-from frostline.testing import durations_s, plans
+from frostline.testing import durations_s, elastic_works, plans
 from frostline.timing.duration import fastest_us, job_duration_us, slowest_us, training_time
 from frostline.timing.iteration_time import iteration_ns
 
@@ -46,6 +46,7 @@ def works() -> st.SearchStrategy[Work]:
     return (
         st.builds(Fixed, duration_s=durations_s())
         | st.builds(Profiled, iterations=iterations, seconds_per_iteration=tables)
+        | elastic_works(gpus=GPUS, max_iterations=50)
         | st.builds(Training, plan=plans(gpus=GPUS), iterations=iterations)
     )
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from frostline.errors import FileError
 from frostline.problem import (
     Cluster,
+    Elastic,
     Fixed,
     Instance,
     Job,
@@ -38,7 +39,7 @@ from frostline.problem import (
 )
 from frostline.testing import clusters, instances, networks, schedules
 
-ALL_WORKS = ("fixed", "profiled", "training")
+ALL_WORKS = ("fixed", "profiled", "elastic", "training")
 EVERYTHING = instances(localities=tuple(Locality), works=ALL_WORKS, impossible=True)
 
 
@@ -140,6 +141,7 @@ def test_same_bytes_in_every_process(folder: Path) -> None:
     works: list[Work] = [
         Training(plan=TrainingPlan.balanced(shipped_network("vgg19"), 4, stages=2), iterations=10),
         Profiled(iterations=4, seconds_per_iteration=table),
+        Elastic(iterations=4, widths=(4,), seconds_per_iteration={where: {4: [0.5]} for where in table}),
         Fixed(duration_s=0.1),
     ]
     jobs = [Job(id=f"j{i}", release_s=i, work=work, gpus=4) for i, work in enumerate(works)]

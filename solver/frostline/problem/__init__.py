@@ -1,6 +1,7 @@
 """What a problem is: cluster, network, plan, job, instance, placement and schedule, and their files."""
 
 from frostline.problem.cluster import Cluster, GpuType, Server, gpu_type, gpu_types
+from frostline.problem.elastic import Elastic
 from frostline.problem.files import digest, load, load_cluster, load_instance, load_network, load_schedule, save
 from frostline.problem.instance import Instance
 from frostline.problem.job import Fixed, Job, Locality, PlacementClass, Profiled, Training, Work
@@ -15,6 +16,7 @@ from frostline.problem.schedule import Schedule, Segment
 __all__ = [
     "Cluster",
     "Edge",
+    "Elastic",
     "Fixed",
     "GpuType",
     "Instance",

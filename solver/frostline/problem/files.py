@@ -21,13 +21,16 @@ from typing import TYPE_CHECKING, Any, NewType, TypeVar, cast
 from frostline.errors import FileError, FrostlineError, InvalidValueError, UnknownNameError
 from frostline.problem.cluster import Cluster, GpuType, Server, gpu_types
 from frostline.problem.documents import Document, document_text, read_document, write_text
+from frostline.problem.elastic import Elastic
 from frostline.problem.instance import Instance
 from frostline.problem.job import Fixed, Job, Locality, PlacementClass, Profiled, Training, Work
 from frostline.problem.json_values import (
     WrongError,
     float_value,
+    floats_value,
     int_value,
     ints_value,
+    level_times_value,
     list_value,
     network_value,
     object_value,
@@ -61,7 +64,7 @@ _Texts = NewType("_Texts", dict[str, str])
 _Named = list[tuple[str, object]]
 _Rows = list[tuple[str, list[Any]]]
 _FAULTS_SHOWN = 5
-_WORKS: dict[str, type[Work]] = {"fixed": Fixed, "profiled": Profiled, "training": Training}
+_WORKS: dict[str, type[Work]] = {"fixed": Fixed, "profiled": Profiled, "elastic": Elastic, "training": Training}
 
 
 def load(path: Path | str) -> Record:
@@ -181,6 +184,8 @@ class _MadeFor:
 class _ScheduleFile:
     segments: _List
     policy: str = ""
+    restart_us: int | None = None
+    predictor: str = ""
     refused: _List = field(default_factory=lambda: _List([]))
     instance: _MadeFor | None = None
 
@@ -267,7 +272,8 @@ def _read_schedule(data: Document, at: str) -> Schedule:
     head = _structure(data, _ScheduleFile, at)
     segments = _structure_all(head.segments, Segment, f"{at}.segments")
     refused = _structure_all(head.refused, Refusal, f"{at}.refused")
-    return Schedule(segments=tuple(segments), refused=tuple(refused), policy=head.policy)
+    with _path(at):
+        return Schedule.of(segments, refused, head.policy, head.restart_us, head.predictor)
 
 
 _READERS: dict[str, Callable[[Document, str], Record]] = {
@@ -384,6 +390,8 @@ _VALUES: dict[Any, Callable[[Any, Any], Any]] = {
     Locality: text_value,  # that it is one of those known is checked by Job
     Mapping[str, float]: object_value,  # the values are checked by GpuType
     Mapping[PlacementClass, float]: object_value,  # names and values are checked by Profiled
+    Mapping[PlacementClass, Mapping[int, tuple[float, ...]]]: level_times_value,  # the names are checked by Elastic
+    tuple[float, ...]: floats_value,
     Reason: reason_value,
     Network: network_value,
     tuple[range, ...]: stages_value,
@@ -475,6 +483,10 @@ class _Networks:
 
 def _schedule_members(schedule: Schedule, instance: Instance | None) -> tuple[str, _Named, _Rows]:
     named: _Named = [("policy", _as_text(schedule.policy, "policy"))]
+    if schedule.restart_us is not None:
+        named.append(("restart_us", schedule.restart_us))
+    if schedule.predictor:
+        named.append(("predictor", _as_text(schedule.predictor, "predictor")))
     if instance is not None:
         named.append(("instance", {"name": instance.name, "sha256": digest(instance)}))
     refused = [_writer().unstructure(refusal) for refusal in schedule.refused]
@@ -515,7 +527,8 @@ def _writer() -> Converter:
     writer = Converter()
     always = override(omit_if_default=False)
     # Not left out, because another version may have other defaults.
-    physical = dict.fromkeys(("nvlink_bytes_per_s", "nic_bytes_per_s", "precision", "utilisation"), always)
+    names = ("nvlink_bytes_per_s", "nic_bytes_per_s", "precision", "utilisation", "warm_up")
+    physical = dict.fromkeys(names, always)
     physical["gpu_type"] = override(omit_if_default=False, unstruct_hook=operator.attrgetter("name"))
 
     def to_object(record: type[Any]) -> Callable[[Any], Document]:

@@ -8,11 +8,13 @@ from enum import StrEnum
 from typing import Any
 
 from frostline.errors import InvalidValueError
+from frostline.problem.elastic import Elastic
 from frostline.problem.frozen import FrozenMap
+from frostline.problem.placement_class import PlacementClass
 from frostline.problem.plan import TrainingPlan
 from frostline.units import as_finite, as_int
 
-__all__ = ["Fixed", "Job", "Locality", "PlacementClass", "Profiled", "Training", "Work"]
+__all__ = ["Elastic", "Fixed", "Job", "Locality", "PlacementClass", "Profiled", "Training", "Work"]
 
 
 class Locality(StrEnum):
@@ -21,13 +23,6 @@ class Locality(StrEnum):
     ANY = "any"  # any free GPUs; fewest servers preferred
     SERVER = "server"  # all in one server
     FEWEST = "fewest"  # on no more servers than its GPUs need
-
-
-class PlacementClass(StrEnum):
-    """Classes of placement that measured tables tell apart."""
-
-    ONE_SERVER = "one_server"
-    MANY_SERVERS = "many_servers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +94,7 @@ class Training:
         object.__setattr__(self, "iterations", as_int(self.iterations, "work", "iterations", 1))
 
 
-Work = Fixed | Profiled | Training
+Work = Fixed | Profiled | Elastic | Training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +107,10 @@ class Job:
         Identifier, unique in its instance.
     release_s : float
         Release time (submission) in seconds; may be negative.
-    work : Fixed, Profiled or Training
+    work : Fixed, Profiled, Elastic or Training
         What has to be done.
     gpus : int
-        GPUs it holds, all at once, at least 1.
+        GPUs it holds, all at once, at least 1; of elastic work those that it asks for.
     user, group, name, status : str
         What traces tell of it, empty where unknown.
     weight : float
@@ -178,9 +173,12 @@ def _check_texts(job: Job) -> None:
 
 def _check_work(job: str, work: object, gpus: int) -> None:
     if not isinstance(work, Work):
-        raise InvalidValueError(f"job {job!r}", "work", work, "must be Fixed, Profiled or Training")
+        raise InvalidValueError(f"job {job!r}", "work", work, "must be Fixed, Profiled, Elastic or Training")
     if isinstance(work, Training) and work.plan.gpus != gpus:
         rule = f"must equal the {work.plan.gpus} GPUs of its plan"
+        raise InvalidValueError(f"job {job!r}", "gpus", gpus, rule)
+    if isinstance(work, Elastic) and gpus not in work.widths:
+        rule = f"must be one of the widths of its work, {', '.join(map(str, work.widths))}"
         raise InvalidValueError(f"job {job!r}", "gpus", gpus, rule)
 
 

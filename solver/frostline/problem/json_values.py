@@ -18,8 +18,10 @@ from frostline.units import as_finite, as_int
 __all__ = [
     "WrongError",
     "float_value",
+    "floats_value",
     "int_value",
     "ints_value",
+    "level_times_value",
     "list_value",
     "network_value",
     "object_value",
@@ -88,6 +90,43 @@ def float_value(value: Any, _: object = None) -> float:
         return as_finite(value, "", "", maximum=math.inf)
     except InvalidValueError as error:
         raise wrong(value, error.rule) from None
+
+
+def floats_value(value: Any, _: object = None) -> tuple[float, ...]:
+    """List of finite numbers."""
+    return tuple(map(float_value, list_value(value)))
+
+
+def level_times_value(value: Any, _: object = None) -> dict[str, dict[int, list[float]]]:
+    """Seconds by class of placement, width and freeze level; a width is the name of a field, such as ``"8"``."""
+    return {
+        where: {_width(name, where): _row(row, f".{where}.{name}") for name, row in _fields(rows, f".{where}")}
+        for where, rows in object_value(value).items()
+    }
+
+
+def _fields(value: Any, at: str) -> Any:
+    if type(value) is not dict:
+        raise WrongError(f"{at}{wrong(value, 'must be an object')}")
+    return value.items()
+
+
+def _width(name: str, where: str) -> int:
+    if not (name.isascii() and name.isdigit() and len(name) < 10) or name.startswith("0"):
+        raise WrongError(f".{where}.{name}: must be a number of GPUs")
+    return int(name)
+
+
+def _row(value: Any, at: str) -> list[float]:
+    if type(value) is not list:
+        raise WrongError(f"{at}{wrong(value, 'must be a list')}")
+    row = []
+    for level, seconds in enumerate(value):
+        try:
+            row.append(float_value(seconds))
+        except WrongError as error:
+            raise WrongError(*(f"{at}[{level}]{fault}" for fault in error.faults)) from None
+    return row
 
 
 def reason_value(value: Any, _: object = None) -> Reason:

@@ -245,7 +245,7 @@ class Network:
         )
         return sum(self.layers[position].params for position in chosen) - twice
 
-    def traffic(self, stages: Sequence[Iterable[int]]) -> dict[tuple[int, int], float]:
+    def traffic(self, stages: Sequence[Iterable[int]], first: int = 0) -> dict[tuple[int, int], float]:
         """Elements per sample that each stage sends to each other one in the forward pass.
 
         A layer that feeds several layers of a stage sends that stage no more than its whole output (or its largest
@@ -255,6 +255,8 @@ class Network:
         ----------
         stages : sequence of iterable of int
             Positions of the layers of each stage.
+        first : int
+            Position of the first layer whose output counts.
 
         Returns
         -------
@@ -275,7 +277,7 @@ class Network:
         for edge in self.edges:
             source = self.positions[edge.source]
             ends = (stage_of[source], stage_of[self.positions[edge.target]])
-            if ends[0] != ends[1]:
+            if ends[0] != ends[1] and source >= first:
                 sent.setdefault(ends, {}).setdefault(source, []).append(edge.elements)
         return {
             ends: _sum([self._sent_once(source, elements) for source, elements in sources.items()])

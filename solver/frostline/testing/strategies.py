@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from frostline.problem.cluster import Cluster, Server
 from frostline.problem.instance import Instance
-from frostline.problem.job import Fixed, Job, Locality, PlacementClass, Profiled, Training, Work
+from frostline.problem.job import Elastic, Fixed, Job, Locality, PlacementClass, Profiled, Training, Work
 from frostline.problem.network import Edge, Layer, Network
 from frostline.problem.plan import TrainingPlan
 from frostline.problem.refusal import never_fits
@@ -24,6 +24,7 @@ from frostline.units import US_PER_S
 __all__ = [
     "clusters",
     "durations_s",
+    "elastic_works",
     "instances",
     "instants_s",
     "jobs",
@@ -82,12 +83,54 @@ def _profiled(draw: st.DrawFn, gpus: int) -> Work:
     return Profiled(iterations=draw(st.integers(1, 10)), seconds_per_iteration=table)
 
 
+@st.composite
+def elastic_works(
+    draw: st.DrawFn, *, gpus: int | None = None, max_gpus: int = 8, max_levels: int = 4, max_iterations: int = 10
+) -> Elastic:
+    """Elastic work whose times do not rise with the freeze level; a class of placement may lack a width.
+
+    Parameters
+    ----------
+    gpus : int, optional
+        One of its widths.
+    max_gpus : int
+        Largest of the other widths.
+    max_levels : int
+        Most freeze levels, level 0 included, at most 9.
+    max_iterations : int
+        Most iterations.
+    """
+    some = draw(st.sets(st.integers(1, max_gpus), min_size=gpus is None, max_size=3))
+    widths = sorted(some if gpus is None else some | {gpus})
+    levels = draw(st.integers(1, max_levels))
+    shares = draw(st.lists(st.integers(0, 8), min_size=levels - 1, max_size=levels - 1))
+    table: dict[PlacementClass, dict[int, tuple[float, ...]]] = {}
+    for width in widths:
+        for where in draw(st.sampled_from([[c] for c in PlacementClass] + [list(PlacementClass)])):
+            row = draw(st.lists(durations_s(2), min_size=levels, max_size=levels))
+            table.setdefault(where, {})[width] = tuple(sorted(row, reverse=True))
+    return Elastic(
+        iterations=draw(st.integers(1, max_iterations)),
+        widths=tuple(widths),
+        seconds_per_iteration=table,
+        compute_shares=(0.0, *(share / 8 for share in sorted(shares))),
+        family=draw(st.sampled_from(["unknown", "cnn", "fine-tuning"])),
+        quality_budget_points=draw(st.sampled_from([0.0, 0.5])),
+        warm_up=draw(st.sampled_from([0.2, 0.0, 0.5])),
+    )
+
+
+def _elastic(gpus: int) -> st.SearchStrategy[Work]:
+    return elastic_works(gpus=gpus)
+
+
 def _training(gpus: int) -> st.SearchStrategy[Work]:
     plan = plans(gpus=gpus) | plans(gpus=gpus, max_gpus_per_replica=4)
     return st.builds(Training, plan=plan, iterations=st.integers(1, 10))
 
 
 _WORKS: dict[str, Callable[[int], st.SearchStrategy[Work]]] = {
+    "elastic": _elastic,
     "fixed": _fixed,
     "profiled": _profiled,
     "training": _training,
@@ -114,7 +157,7 @@ def jobs(
     localities : sequence of Locality
         Localities to choose from.
     works : sequence of str
-        Kinds of work to choose from, of ``fixed``, ``profiled`` and ``training``.
+        Kinds of work to choose from, of ``fixed``, ``profiled``, ``elastic`` and ``training``.
     """
     gpus = draw(st.integers(1, max_gpus))
     texts = st.sampled_from(["", "u1", "u2"])

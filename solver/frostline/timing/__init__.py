@@ -2,10 +2,17 @@
 
 from frostline.timing.column_costs import ColumnCosts, ColumnKind
 from frostline.timing.contention import ContentionTime
-from frostline.timing.duration import fastest_us, job_duration_us, slowest_us, training_time
+from frostline.timing.duration import (
+    fastest_us,
+    iteration_ns_of,
+    job_duration_us,
+    slowest_type,
+    slowest_us,
+    training_time,
+)
 from frostline.timing.iteration_time import IterationTime, cut_bytes, iteration_ns
 from frostline.timing.link import LinkTime
-from frostline.timing.stage_graph import StageGraph, stage_graph
+from frostline.timing.stage_graph import StageGraph, StageWork, stage_graph
 
 __all__ = [
     "ColumnCosts",
@@ -14,10 +21,13 @@ __all__ = [
     "IterationTime",
     "LinkTime",
     "StageGraph",
+    "StageWork",
     "cut_bytes",
     "fastest_us",
     "iteration_ns",
+    "iteration_ns_of",
     "job_duration_us",
+    "slowest_type",
     "slowest_us",
     "stage_graph",
     "training_time",

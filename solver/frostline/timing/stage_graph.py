@@ -18,7 +18,7 @@ from frostline.problem.order import natural_key
 from frostline.problem.plan import TrainingPlan
 from frostline.units import as_finite, as_int
 
-__all__ = ["StageGraph", "stage_graph"]
+__all__ = ["StageGraph", "StageWork", "stage_graph"]
 
 Edge = tuple[int, int]
 _MAX_BYTES = 10**18
@@ -209,7 +209,43 @@ class StageGraph:
         return StageGraph(**({name: getattr(self, name) for name in fields} | changes))
 
 
-def stage_graph(plan: TrainingPlan, gpu_type: GpuType) -> StageGraph:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageWork:
+    """What the stages of a training plan do in one iteration: all of it, or what freezing leaves.
+
+    Parameters
+    ----------
+    flops : tuple of int
+        FLOPs per sample of each stage, both passes together.
+    params : tuple of int
+        Parameters of each stage whose gradients are exchanged.
+    elements : mapping of (int, int) to Fraction
+        Elements per sample that pass between two stages, both ways together, by (sender, receiver) of the forward pass.
+    read_elements : tuple of Fraction, optional
+        Elements per sample that each stage reads from a store in place of computing them; nothing by default.
+    read_bytes_per_s : float
+        Bandwidth of that store for one replica.
+    """
+
+    flops: tuple[int, ...]
+    params: tuple[int, ...]
+    elements: Mapping[Edge, Fraction] = field(hash=False)
+    read_elements: tuple[Fraction, ...] = ()
+    read_bytes_per_s: float = 1.0
+
+    @classmethod
+    def of(cls, plan: TrainingPlan) -> StageWork:
+        """All the work of a plan."""
+        network, stages = plan.network, plan.stages
+        layers = network.layers
+        return cls(
+            flops=tuple(sum(layers[i].forward_flops + layers[i].backward_flops for i in stage) for stage in stages),
+            params=tuple(network.params_of(stage) for stage in stages),
+            elements={ends: 2 * Fraction(elements) for ends, elements in network.traffic(stages).items()},
+        )
+
+
+def stage_graph(plan: TrainingPlan, gpu_type: GpuType, work: StageWork | None = None) -> StageGraph:
     """Stage graph of a training plan on GPUs of one type.
 
     A replica of stage s computes the forward and backward FLOPs of its 1/K_s of the global batch at ``utilisation`` of
@@ -225,6 +261,8 @@ def stage_graph(plan: TrainingPlan, gpu_type: GpuType) -> StageGraph:
         Network, stages and replicas.
     gpu_type : GpuType
         Type of all GPUs.
+    work : StageWork, optional
+        What the stages do; all the work of the plan by default.
 
     Raises
     ------
@@ -243,26 +281,23 @@ def stage_graph(plan: TrainingPlan, gpu_type: GpuType) -> StageGraph:
     >>> graph.compute_s, graph.gradient_bytes, dict(graph.edges)
     ((1.0, 2.0), (32, 32), {(0, 1): 64})
     """
-    network, stages = plan.network, plan.stages
+    done = StageWork.of(plan) if work is None else work
     rate = gpu_type.peak(plan.precision) * plan.utilisation
-    fill = (plan.micro_batches + len(stages) - 1) / plan.micro_batches
-    flops = [sum(network.layers[i].forward_flops + network.layers[i].backward_flops for i in stage) for stage in stages]
+    fill = (plan.micro_batches + len(plan.stages) - 1) / plan.micro_batches
+    sent = plan.activation_bytes * plan.global_batch
+    reads = [float(elements) * sent / done.read_bytes_per_s for elements in done.read_elements]
     return StageGraph(
         replicas=plan.replicas,
         compute_s=[
-            total * plan.global_batch / (count * gpus * rate) * fill
-            for total, count, gpus in zip(flops, plan.replicas, plan.replica_gpus, strict=True)
+            total * plan.global_batch / (count * gpus * rate) * fill + read / count * fill
+            for total, count, gpus, read in zip(
+                done.flops, plan.replicas, plan.replica_gpus, reads or [0.0] * len(plan.stages), strict=True
+            )
         ],
-        gradient_bytes=[network.params_of(stage) * plan.gradient_bytes for stage in stages],
-        edges=_stage_traffic(plan),
+        gradient_bytes=[params * plan.gradient_bytes for params in done.params],
+        edges={ends: math.ceil(elements * sent) for ends, elements in done.elements.items()},
         gpus_per_replica=plan.replica_gpus,
     )
-
-
-def _stage_traffic(plan: TrainingPlan) -> dict[Edge, int]:
-    sent = 2 * plan.activation_bytes * plan.global_batch
-    traffic = plan.network.traffic(plan.stages)
-    return {ends: math.ceil(Fraction(elements) * sent) for ends, elements in traffic.items()}
 
 
 def _stages(replicas: Sequence[int]) -> int:

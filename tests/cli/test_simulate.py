@@ -10,7 +10,8 @@ from frostline.cli.simulate import file_name, parse_policies
 from frostline.errors import InvalidValueError
 from frostline.policies import registry
 from frostline.policies.list_policy import fifo
-from frostline.problem import load_instance, load_schedule
+from frostline.prediction import OnlinePredictor
+from frostline.problem import Schedule, load_instance, load_schedule, save
 from frostline.report import passed
 
 RESULT_KEYS = {
@@ -32,6 +33,7 @@ RESULT_KEYS = {
     "bound_method",
     "flow_over_bound",
     "guarantee",
+    "prediction",
     "evictions",
     "valid",
     "runtime_s",
@@ -229,6 +231,90 @@ def test_out_that_cannot_be_written(refused, monkeypatch, trace, tmp_path):
     monkeypatch.setattr("frostline.cli.simulate.simulate", pytest.fail)
     assert "is a file" in refused("simulate", trace, "--cluster", "1x8", "--policy", "fifo", "--out", trace)
     assert "folder" in refused("simulate", trace, "--cluster", "1x8", "--policy", "fifo", "--out", trace / "run")
+
+
+PREDICTION_KEYS = {
+    "predictor",
+    "jobs",
+    "cold_start_share",
+    "overruns",
+    "repredictions",
+    "most_out_of_order_gpus",
+    "a",
+    "b",
+    "D",
+}
+
+
+def test_predicted_sizes(run_json, run, trace, tmp_path):
+    words = ("simulate", trace, "--cluster", "1x8", "--policy", "asrpt-strict,sjf", "--predict", "last-finished")
+    strict, shortest = run_json(*words, "--out", tmp_path / "run")["results"]
+    for row in (strict, shortest):
+        facts = row["prediction"]
+        assert set(facts) == PREDICTION_KEYS
+        assert (facts["predictor"], facts["jobs"], facts["cold_start_share"]) == ("last-finished", 3, 1)
+        # Nothing has finished when the jobs arrive: all are taken to last an hour, and last 100, 10 and 5 s.
+        assert (facts["a"], facts["b"], facts["D"]) == (36, 720, 20)
+        assert row["valid"]
+    assert strict["guarantee"]["holds"]
+    measured = strict["guarantee"]["parameters"]
+    assert (measured["a"], measured["b"], measured["D"], measured["E_measured"]) == (36, 720, 20, 0)
+    assert shortest["guarantee"] is None
+    text = run(*words).stdout
+    assert "a = 36, b = 720, D = 20, E′ = 0; holds" in text
+    assert "sjf: 3 jobs predicted by last-finished, 100.0 % cold starts, distortion 20 (a = 36, b = 720)" in text
+    # The file of the schedule does not tell what was predicted: its guarantee cannot be checked, its rules can.
+    document = run_json("check", tmp_path / "run" / "schedule-asrpt-strict.json.gz")
+    assert document["valid"] is True
+    assert not any("guarantee" in line for line in document["proved"])
+
+
+def test_known_sizes_may_be_asked_for_by_name(run_json, trace):
+    words = ("simulate", trace, "--cluster", "1x8", "--policy", "asrpt")
+    (plain,), (exact,) = (run_json(*words, *more)["results"] for more in ((), ("--predict", "exact")))
+    assert plain["prediction"] is exact["prediction"] is None
+    del plain["runtime_s"], exact["runtime_s"]
+    assert plain == exact
+
+
+def test_seed_goes_to_the_model(monkeypatch, run, trace):
+    seeds = []
+
+    def made(model, *, seed):
+        seeds.append((model, seed))
+        return OnlinePredictor(model, seed=seed)
+
+    monkeypatch.setattr("frostline.cli.simulate.OnlinePredictor", made)
+    words = ("simulate", trace, "--cluster", "1x8", "--policy", "fifo,sjf", "--predict", "median")
+    assert run(*words, "--seed", "5").exit_code == 0
+    assert run(*words).exit_code == 0
+    assert seeds == [("median", 5)] * 2 + [("median", 0)] * 2
+
+
+def test_a_model_that_does_not_exist_is_named(refused, trace):
+    words = ("simulate", trace, "--cluster", "1x8", "--policy", "fifo", "--predict")
+    assert "unknown model 'medain'; did you mean 'median'" in refused(*words, "medain")
+    assert "parameter of model 'ewma'" in refused(*words, "ewma:beta=1")
+
+
+def test_preemptive_policies(run_json, run, trace, tmp_path):
+    policies = "srtf:restart_s=0.5,las:thresholds=60:restart_s=0"
+    words = ("simulate", trace, "--cluster", "1x8", "--policy", policies, "--out", tmp_path / "run")
+    shortest, attained = run_json(*words)["results"]
+    # a gives way to b at 1, b to c at 2, beside which a runs; at 7 b goes on until 16.5, when 94.5 s of a are left.
+    assert shortest["valid"]
+    assert attained["valid"]
+    assert (shortest["evictions"], shortest["makespan_s"]) == (3, 111.5)
+    path = tmp_path / "run" / file_name("srtf:restart_s=0.5")
+    document = run_json("check", path)
+    assert document["valid"] is True
+    assert "3 evictions, 0.5 s of restart after each eviction" in document["proved"][0]
+    schedule = load_schedule(path)
+    forged = Schedule.of(schedule.segments, schedule.refused, schedule.policy)
+    save(forged, tmp_path / "run" / "forged.json")
+    assert {fault["kind"] for fault in run_json("check", tmp_path / "run" / "forged.json", code=1)["faults"]} == {
+        "interrupted"
+    }
 
 
 def test_seed_goes_to_policies_that_draw(monkeypatch):

@@ -34,7 +34,8 @@ def test_every_job_runs_or_is_refused_on_a_valid_schedule(instance: Instance, na
     assert_feasible(instance, schedule)
     metrics = measure(instance, schedule)
     assert metrics.submitted == metrics.jobs + metrics.refused
-    assert metrics.unfinished == metrics.evictions == 0
+    assert metrics.unfinished == 0
+    assert metrics.evictions == 0 or schedule.restart_us is not None
 
 
 @given(instances(max_jobs=8, localities=LOCALITIES), NAMES)

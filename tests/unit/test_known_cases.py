@@ -186,7 +186,7 @@ class TestQueue:
         result = play(Cluster.uniform(2), job("busy", 0, 8, 50), job("pair", 0, 16, 10), policy=policy)
         (pair,) = [segment for segment in result.schedule.segments if segment.job == "pair"]
         assert pair.placement.loads == ((0, 8), (1, 8))
-        if policy not in ("sjf", "smallest-area", "asrpt"):  # these let the shorter one go first
+        if policy not in ("sjf", "smallest-area", "asrpt", "srtf"):  # these let the shorter one go first
             assert pair.start_s == 50
 
     def test_a_group_of_ten_holds_nothing_while_nine_are_free(self) -> None:
@@ -317,7 +317,7 @@ class TestLibrary:
 
     @pytest.mark.parametrize("work", [None, 5.0, "fixed", Fixed])
     def test_work_of_no_kind_is_refused(self, work: object) -> None:
-        with pytest.raises(ValueError, match=r"job 'a': work=.* must be Fixed, Profiled or Training"):
+        with pytest.raises(ValueError, match=r"job 'a': work=.* must be Fixed, Profiled, Elastic or Training"):
             Job(id="a", release_s=0, gpus=1, work=work)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("cluster", [None, 8, "4x8", [8, 8]])

@@ -20,7 +20,7 @@ from frostline.problem.pieces import Pieces, pieces_of, servers_needed
 from frostline.problem.placement import Placement
 from frostline.problem.refusal import never_fits
 from frostline.problem.schedule import Schedule, Segment
-from frostline.timing.duration import fastest_us, job_duration_us
+from frostline.timing.duration import fastest_us, job_duration_us, left_after
 from frostline.units import instant_us, seconds
 
 __all__ = ["Fault", "FaultKind", "Report", "check_schedule"]
@@ -40,7 +40,7 @@ class FaultKind(StrEnum):
     LOCALITY = "locality"  # on more servers than its locality allows
     WRONG_LEVEL = "wrong_level"  # a freeze level, although its work has none
     WRONG_DURATION = "wrong_duration"  # not as long as its work takes where it was placed
-    INTERRUPTED = "interrupted"  # in several pieces
+    INTERRUPTED = "interrupted"  # in several pieces, although the schedule evicts no job
     DOUBLE_BOOKING = "double_booking"  # holds two sets of GPUs at once
     OVER_CAPACITY = "over_capacity"  # a server holds more than its GPUs
 
@@ -96,10 +96,12 @@ def check_schedule(instance: Instance, schedule: Schedule, *, allow_interruption
     instance : Instance
         The problem.
     schedule : Schedule
-        Its claimed solution.
+        Its claimed solution. Where it tells a ``restart_us``, jobs may run in several pieces, each of which must be
+        exactly as long as its part of the work takes: a job loses its GPUs with the whole iterations it has done (or
+        the microseconds, where its work is ``Fixed``), and every piece but the first is longer by the restart.
     allow_interruptions : bool
-        Whether a job may run in several pieces. Their total length must then be at least the shortest run time of
-        the job; how much longer depends on checkpoints and restarts.
+        Whether a job may run in several pieces where the schedule tells no restart. Their total length must then be at
+        least the shortest run time of the job.
 
     Returns
     -------
@@ -243,15 +245,34 @@ class _Checker:
 
     def _several(self, job_id: str, segments: Sequence[Segment]) -> Iterator[Fault]:
         yield from self._overlaps(job_id, [segment for segment in segments if _is_interval(segment)])
-        if not self.allow_interruptions:
+        if self.schedule.restart_us is None and not self.allow_interruptions:
             text = f"job {job_id!r} runs in {len(segments)} pieces"
             yield self._at(FaultKind.INTERRUPTED, segments[1], text)
+        elif job_id in self._jobs and self.schedule.restart_us is not None:
+            yield from self._pieces_of(self._jobs[job_id], segments, self.schedule.restart_us)
         elif job_id in self._jobs:
             total_us = sum(segment.end_us - segment.start_us for segment in segments)
             least_us = fastest_us(self._jobs[job_id], self.instance.cluster)
             if total_us < least_us:
                 text = f"job {job_id!r} runs for {total_us} µs in all but takes at least {least_us} µs"
                 yield self._at(FaultKind.WRONG_DURATION, segments[0], text)
+
+    def _pieces_of(self, job: Job, segments: Sequence[Segment], restart_us: int) -> Iterator[Fault]:
+        """Go through the pieces of a job, each with what the others before have left of it."""
+        left, cluster = job, self.instance.cluster
+        for i, segment in enumerate(segments):
+            if not _is_interval(segment) or [*self._place(job, segment)]:
+                return  # told already; how much it does there nobody knows
+            ran_us, restart = segment.end_us - segment.start_us, restart_us if i else 0
+            needed_us = restart + job_duration_us(left, cluster, segment.placement)
+            last = i == len(segments) - 1
+            if ran_us != needed_us if last else ran_us >= needed_us:
+                rule = f"takes {needed_us} µs" if last else f"would be complete after {needed_us} µs"
+                text = f"job {job.id!r} runs for {ran_us} µs in its piece {i + 1} of {len(segments)} but {rule} there"
+                yield self._at(FaultKind.WRONG_DURATION, segment, text)
+                return
+            if not last:
+                left = left_after(left, cluster, segment.placement, max(ran_us - restart, 0))
 
     def _overlaps(self, job_id: str, segments: Sequence[Segment]) -> Iterator[Fault]:
         busy_until_us: int | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,12 +33,21 @@ from frostline.cli.options import (
 from frostline.cli.output import Output, json_text
 from frostline.errors import FileError, InvalidValueError
 from frostline.policies import Policy, make_policy
+from frostline.prediction import OnlinePredictor, make_model
 from frostline.problem import Instance
 from frostline.problem.documents import file_problem, write_text
 from frostline.problem.files import save
 from frostline.problem.refusal import never_fits
 from frostline.relaxation import Bound, lower_bound
-from frostline.report.simulation import bound_text, guarantee_text, jobs_text, passed, result_summary, result_table
+from frostline.report.simulation import (
+    bound_text,
+    guarantee_text,
+    jobs_text,
+    passed,
+    prediction_text,
+    result_summary,
+    result_table,
+)
 from frostline.report.workload import cluster_summary, refusal_summary, refusal_text, trace_lines
 from frostline.simulation import Result, simulate
 from frostline.units import as_int
@@ -48,8 +58,10 @@ EXAMPLES = examples(
     "simulate philly.csv --cluster 128x8 --policy asrpt,fifo,sjf --out run/",
     "simulate run/instance.json.gz --policy sjf:discipline=strict,easy --json",
     "simulate trace.csv --pool 64 --repair --time-unit min --load 0.9 --policy asrpt",
+    "simulate philly.csv --cluster 50x8 --policy asrpt,sjf,las:restart_s=60 --predict combined",
 )
 
+_EXACT = "exact"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=-]+")
 
 
@@ -66,9 +78,17 @@ def run(
     locality: LocalityOption = None,
     load: LoadOption = None,
     jobs: JobsOption = None,
+    predict: Annotated[
+        str | None,
+        typer.Option(
+            "--predict",
+            metavar="MODEL",
+            help="Let the scheduler go by sizes that a model predicts, such as combined; by default by the true ones.",
+        ),
+    ] = None,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", parser=whole_number, metavar="S", help="Seed of policies that draw at random."),
+        typer.Option("--seed", parser=whole_number, metavar="S", help="Seed of policies and models that draw."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Write instance, schedules and summary here.")
@@ -79,7 +99,9 @@ def run(
 ) -> int:
     """Run a trace or an instance under policies, check every schedule, and compare with a lower bound."""
     output = Output(command="simulate", as_json=json, quiet=quiet)
-    policies = parse_policies(policy, None if seed is None else as_int(seed, "option --seed", "seed", 0))
+    seed = None if seed is None else as_int(seed, "option --seed", "seed", 0)
+    policies = parse_policies(policy, seed)
+    model = _model(predict, seed or 0)
     reading = Reading(
         format=trace_format,
         mode=mode_of(strict),
@@ -97,7 +119,7 @@ def run(
     setting = _setting(workload, instance, output)
     bound = lower_bound(instance)
     rows = []
-    for text, result in _results(policies, instance, output):
+    for text, result in _results(policies, model, instance, output):
         rows.append(_judged(text, result, instance, bound))
         if out is not None:
             save(result.schedule, out / file_name(text), instance=instance)
@@ -156,10 +178,21 @@ def _setting(workload: Workload, instance: Instance, output: Output) -> dict[str
     return {"trace": trace, "cluster": cluster, "refusals": refusal_summary(refusals)}
 
 
-def _results(policies: dict[str, Policy], instance: Instance, output: Output) -> Iterator[tuple[str, Result]]:
+def _model(predict: str | None, seed: int) -> Callable[[], OnlinePredictor] | None:
+    """Maker of predictors that have seen nothing yet; None where sizes are known."""
+    if predict in (None, _EXACT):
+        return None
+    make_model(predict, seed=seed)  # refuses a wrong name before anything is read
+    return partial(OnlinePredictor, predict, seed=seed)
+
+
+def _results(
+    policies: dict[str, Policy], model: Callable[[], OnlinePredictor] | None, instance: Instance, output: Output
+) -> Iterator[tuple[str, Result]]:
     for text, policy in policies.items():
         with output.progress(text, len(instance.jobs)) as on_progress:
-            result = simulate(instance, policy, on_progress=on_progress)
+            predictor = None if model is None else model()
+            result = simulate(instance, policy, predictor=predictor, on_progress=on_progress)
         yield text, result
 
 
@@ -180,4 +213,5 @@ def _report(rows: Sequence[dict[str, Any]], bound: Bound, output: Output) -> Non
     output.table(result_table(rows))
     output.remark(bound_text(bound))
     output.remark(*(text for text in map(guarantee_text, rows) if text is not None))
+    output.remark(*(text for text in map(prediction_text, rows) if text is not None))
     output.remark(*dict.fromkeys(map(jobs_text, rows)))

@@ -1,27 +1,37 @@
 """Policies: who starts next."""
 
 from frostline.policies.asrpt import Asrpt, AsrptBudget, AsrptGuard, AsrptStrict
-from frostline.policies.base import Decision, Offer, Policy, Start, View, Wait
+from frostline.policies.base import Decision, Offer, Policy, Preempt, Start, View, Wait
+from frostline.policies.eviction import fewest_victims
+from frostline.policies.las import Las
 from frostline.policies.list_policy import ListPolicy
 from frostline.policies.registry import make_policy, policy_names
 from frostline.policies.reservation import Reservation
-from frostline.policies.task import Running, Task
+from frostline.policies.srtf import Srtf
+from frostline.policies.task import Belief, Past, Running, StartKind, Task
 
 __all__ = [
     "Asrpt",
     "AsrptBudget",
     "AsrptGuard",
     "AsrptStrict",
+    "Belief",
     "Decision",
+    "Las",
     "ListPolicy",
     "Offer",
+    "Past",
     "Policy",
+    "Preempt",
     "Reservation",
     "Running",
+    "Srtf",
     "Start",
+    "StartKind",
     "Task",
     "View",
     "Wait",
+    "fewest_victims",
     "make_policy",
     "policy_names",
 ]

@@ -22,15 +22,18 @@ from typing import Any
 
 from frostline.errors import UnknownNameError
 from frostline.policies.base import WAIT, Decision, Start, View, Wait
-from frostline.policies.disciplines import DISCIPLINES, backfill_before, first_harmless, harmless
+from frostline.policies.disciplines import DISCIPLINES, backfill_before, first_harmless, fit_anything, harmless
 from frostline.policies.guarantee import BudgetPromise, GuardPromise
 from frostline.policies.headroom import headroom_gpus
 from frostline.policies.orders import ORDERS
-from frostline.policies.task import Task
+from frostline.policies.reservation import Reservation
+from frostline.policies.task import StartKind, Task
 from frostline.policies.waiting import Entry
 from frostline.units import as_finite
 
-__all__ = ["Asrpt", "AsrptBudget", "AsrptGuard", "AsrptStrict", "in_virtual_order"]
+__all__ = ["Asrpt", "AsrptBudget", "AsrptGuard", "AsrptStrict", "in_virtual_order", "out_of_order_room"]
+
+_BACKFILL, _ON_BUDGET = StartKind.BACKFILL, StartKind.ON_BUDGET  # looked up once: it counts in the loops below
 
 
 def in_virtual_order(view: View) -> Start | None:
@@ -40,8 +43,18 @@ def in_virtual_order(view: View) -> Start | None:
         return None
     if view.free.fits(head.shape):
         return Start(head)
-    candidate = backfill_before(view, view.reservation(head), lend=False)
-    return None if candidate is None else Start(candidate)
+    room = out_of_order_room(view) if view.uncertain else None
+    candidate = backfill_before(view, view.reservation(head), lend=False, most_gpus=room)
+    return None if candidate is None else Start(candidate, _BACKFILL)
+
+
+def out_of_order_room(view: View) -> int:
+    """GPUs that one more task started out of order may hold where durations are uncertain.
+
+    A backfill whose duration is predicted may outlast the head's start, so that it counts as long as it runs: all
+    tasks started out of order together hold less than B GPUs, and some of those that are surely busy are in order.
+    """
+    return min(view.free.total, view.saturation - 1 - view.out_of_order_gpus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,17 +160,18 @@ class AsrptBudget(_Asrpt):
             return Start(head)
         reservation = None if head is None else view.reservation(head)
         left = self.budget(view.saturation) - view.budget_gpus
+        room = out_of_order_room(view) if view.uncertain else view.free.total
         best: Entry | None = None
-        on_budget = False
+        kind = _BACKFILL
         for line in view.waiting.lines:
-            if not line or not view.free.fits(line.shape):
+            if not line or line.shape.gpus > room or not view.free.fits(line.shape):
                 continue
             free_of_charge = None if reservation is None else first_harmless(view, line, reservation, lend=False)
             entry = line.head if line.shape.gpus <= left else free_of_charge
             if entry is not None and (best is None or entry < best):
-                best, on_budget = entry, entry is not free_of_charge
+                best, kind = entry, _BACKFILL if entry is free_of_charge else _ON_BUDGET
         if best is not None:
-            return Start(best[2], on_budget)
+            return Start(best[2], kind)
         return Wait(view.next_due_us if head is None else None)
 
 
@@ -240,7 +254,8 @@ class Asrpt(_Guarded):
     Smallest area first is what the virtual machine does. To start a large task is the one act that a non-preemptive
     scheduler cannot take back, so a task starts only if some GPUs stay free beside it: a share ``headroom`` of the
     others for each doubling of its area above ``small`` times the mean area seen. The first task in order that is
-    blocked in this sense is protected by a reservation, as in EASY backfilling.
+    blocked in this sense is protected by a reservation, as in EASY backfilling. Where sizes are predicted there is
+    neither headroom nor reservation, because what they protect rests on predictions that are often wrong.
 
     Parameters
     ----------
@@ -261,7 +276,7 @@ class Asrpt(_Guarded):
 
     def priority(self, task: Task) -> int:
         """GPU-time."""
-        return task.work
+        return task.shape.gpus * task.duration_us
 
     def headroom_of(self, task: Task, view: View) -> int:
         """GPUs to be left free beside a task.
@@ -274,16 +289,23 @@ class Asrpt(_Guarded):
 
     def unguarded(self, view: View) -> Start | None:
         """First task in order that fits with headroom and cannot delay the first one that does not."""
+        if view.uncertain:
+            decision = fit_anything(view)
+            return decision if isinstance(decision, Start) else None
         free = view.free
-        blocked: tuple[Task, int] | None = None
+        blocked: Task | None = None
         for _, _, task in sorted(line.blocks[0][0] for line in view.waiting.lines if line.blocks) if free.total else ():
-            headroom = self.headroom_of(task, view)
-            if task.shape.gpus + headroom <= free.total and free.fits(task.shape):
-                if blocked is None or harmless(view, task, view.reservation(*blocked)):
+            spare = free.total - task.shape.gpus
+            if spare >= 0 and spare >= self.headroom_of(task, view) and free.fits(task.shape):
+                if blocked is None or harmless(view, task, self._reservation(blocked, view)):
                     return Start(task)
             elif blocked is None:
-                blocked = task, headroom
+                blocked = task
         return None
+
+    def _reservation(self, task: Task, view: View) -> Reservation:
+        """Of a task that is blocked, with its headroom."""
+        return view.reservation(task, self.headroom_of(task, view))
 
 
 @cache

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from frostline.placement.free_gpus import FreeGpus
 from frostline.policies.reservation import Reservation
-from frostline.policies.task import Task
+from frostline.policies.task import Offer, Running, StartKind, Task
 from frostline.policies.waiting import WaitingQueue
-from frostline.problem.placement import Placement
 
-__all__ = ["WAIT", "Decision", "Offer", "Policy", "Start", "View", "Wait"]
-
-
-class Offer(NamedTuple):
-    """GPUs for a task on the free GPUs of this instant, and how long it would run on them."""
-
-    placement: Placement
-    duration_us: int
+__all__ = ["WAIT", "Decision", "Offer", "Policy", "Preempt", "Start", "View", "Wait"]
 
 
 class Start(NamedTuple):
-    """Start a waiting task that fits, at once; ``on_budget`` charges its GPUs to the out-of-order budget."""
+    """Start a waiting task that fits, at once; ``kind`` tells whether it overtakes in an order that is kept."""
 
     task: Task
-    on_budget: bool = False
+    kind: StartKind = StartKind.IN_ORDER
+
+
+class Preempt(NamedTuple):
+    """Evict running tasks and start a waiting one on what is free then, at once and as a whole.
+
+    Only a policy that tells its ``restart_s`` and keeps no virtual order may evict, and only tasks that started before
+    this instant. It is the policy's duty to evict no more than needed, see
+    :func:`~frostline.policies.eviction.fewest_victims`.
+    """
+
+    task: Task
+    victims: tuple[Task, ...]
 
 
 class Wait(NamedTuple):
@@ -37,7 +41,7 @@ class Wait(NamedTuple):
 WAIT = Wait()
 """Wait for the next event, whatever it is."""
 
-Decision = Start | Wait
+Decision = Start | Preempt | Wait
 
 
 class View(Protocol):
@@ -54,6 +58,16 @@ class View(Protocol):
     @property
     def free(self) -> FreeGpus:
         """Free GPUs; do not change."""
+        ...
+
+    @property
+    def running(self) -> Sequence[Running]:
+        """Running tasks, sorted by the earliest end that is expected; do not change."""
+        ...
+
+    @property
+    def runs(self) -> Mapping[str, Running]:
+        """Running tasks by job, in order of start, whose ends need not be up to date; do not change."""
         ...
 
     @property
@@ -77,8 +91,18 @@ class View(Protocol):
         ...
 
     @property
+    def uncertain(self) -> bool:
+        """Whether sizes are predicted, so that a task may outlive all that was believed of it."""
+        ...
+
+    @property
     def budget_gpus(self) -> int:
-        """GPUs held by running tasks that were started on the out-of-order budget."""
+        """GPUs held by running tasks that were started on the budget, or as a backfill that has overrun."""
+        ...
+
+    @property
+    def out_of_order_gpus(self) -> int:
+        """GPUs held by running tasks that were started out of order, on the budget or as a backfill."""
         ...
 
     @property
@@ -88,12 +112,17 @@ class View(Protocol):
 
     @property
     def arrived_work(self) -> int:
-        """Their GPU-microseconds together."""
+        """Their GPU-microseconds together, as believed."""
         ...
 
     @property
     def longest_us(self) -> int:
-        """Longest duration among the tasks that have arrived."""
+        """Longest duration of a task so far; where sizes are predicted, of those believed and those observed."""
+        ...
+
+    @property
+    def next_renewal_us(self) -> int | None:
+        """When the next evicted task that waits starts afresh."""
         ...
 
     def offer(self, task: Task) -> Offer | None:
@@ -107,7 +136,12 @@ class View(Protocol):
 
 @runtime_checkable
 class Policy(Protocol):
-    """A scheduling policy: an order of the waiting tasks and a rule that picks from them. It keeps no state."""
+    """A scheduling policy: an order of the waiting tasks and a rule that picks from them. It keeps no state.
+
+    Three more attributes are looked for. ``late_entry``: κ and τ of [T6]. ``restart_s``: the policy may evict, and an
+    evicted task takes so many seconds longer when it runs again. ``renewal_us(task)``: after so long a wait, or never
+    where it is None, an evicted task counts as if it had held no GPUs before.
+    """
 
     @property
     def name(self) -> str:
@@ -125,9 +159,9 @@ class Policy(Protocol):
         ...
 
     def priority(self, task: Task) -> Any:
-        """Key of a task in the waiting order, least first; it is asked once, at arrival."""
+        """Key of a task in the waiting order, least first; it is asked at arrival, and again after an eviction."""
         ...
 
     def decide(self, view: View) -> Decision:
-        """Next start, or how long to wait."""
+        """Next start, with evictions if it must be, or how long to wait."""
         ...

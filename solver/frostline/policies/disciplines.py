@@ -57,7 +57,7 @@ def backfill(view: View) -> Decision:
     return WAIT if candidate is None else Start(candidate)
 
 
-def backfill_before(view: View, reservation: Reservation, *, lend: bool) -> Task | None:
+def backfill_before(view: View, reservation: Reservation, *, lend: bool, most_gpus: int | None = None) -> Task | None:
     """First task in order that fits now and cannot delay a reservation, or None.
 
     Parameters
@@ -68,10 +68,12 @@ def backfill_before(view: View, reservation: Reservation, *, lend: bool) -> Task
         Of a blocked task.
     lend : bool
         Whether a task may run past the reserved time on GPUs that are spare then.
+    most_gpus : int, optional
+        Most GPUs that it may hold.
     """
     best: Entry | None = None
     for line in view.waiting.lines:
-        if line and view.free.fits(line.shape):
+        if line and (most_gpus is None or line.shape.gpus <= most_gpus) and view.free.fits(line.shape):
             entry = first_harmless(view, line, reservation, lend=lend)
             if entry is not None and (best is None or entry < best):
                 best = entry
@@ -95,12 +97,12 @@ def harmless(view: View, task: Task, reservation: Reservation) -> bool:
 
 
 def _ends_by(view: View, task: Task, reservation: Reservation) -> bool:
-    """Whether a task that starts now surely ends by the reserved time."""
+    """Whether a task that starts now surely, or very likely, ends by the reserved time."""
     limit_us = reservation.time_us - view.now_us
-    if task.steady or task.duration_us > limit_us:
-        return task.duration_us <= limit_us
+    if task.steady or task.high_us > limit_us:
+        return task.high_us <= limit_us
     offer = view.offer(task)
-    return offer is not None and offer.duration_us <= limit_us
+    return offer is not None and task.high_of(offer.duration_us) <= limit_us
 
 
 def _spared(view: View, task: Task, reservation: Reservation) -> bool:

@@ -11,14 +11,27 @@ count from the first release.
   value at s_j counts.
 
 Training jobs may enter late: then E_j grows by κ p_j, and p_max by κ p_max.
+
+Where sizes are predicted, the virtual machine is fed ŵ_j, and a is the least ŵ_j / w_j. Durations are uncertain, so
+that a backfill may outlast the head's start: what runs out of order then holds at most E′ GPUs, which is measured (in
+the guard form, of what was started in strict periods), and E′ takes the place of E.
+
+- *budget*, with θ = ρG / (B − E′):  C_j ≤ (1 + θ/a) E_j − (θ/a) ŵ_j + ρ p_j, because the jobs that started before j
+  bring Σ w ≤ Σ ŵ / a ≤ (E_j − ŵ_j) / a.
+- *guard*, with θ = ρG / (B − E′):
+  s_j ≤ E_j + Γ + (θ/a − 1)⁺ (E_j + Γ − U) + θ p_max + (θ/a) (ŵ_max − ŵ_j). What runs at U brings ρ p_max in its true
+  length; what starts after U was not due before U − Γ, so that Σ ŵ ≤ E_j + Γ − U + ŵ_max − ŵ_j, and Σ w ≤ Σ ŵ / a. Γ
+  follows the longest duration as it was believed, and the microsecond for the rounding and κ p_max, as believed, are
+  added to ŵ_max.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 from typing import Any, NamedTuple
 
 from frostline.placement.free_gpus import shape_of
@@ -32,7 +45,16 @@ from frostline.relaxation.srpt import virtual_completions
 from frostline.timing.duration import fastest_us
 from frostline.units import US_PER_S, instant_us
 
-__all__ = ["BudgetPromise", "GuaranteeReport", "GuardPromise", "Promise", "check_guarantee"]
+__all__ = [
+    "Beliefs",
+    "Believed",
+    "BudgetPromise",
+    "GuaranteeReport",
+    "GuardPromise",
+    "Promise",
+    "check_guarantee",
+    "distortion",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +79,41 @@ class GuardPromise:
 Promise = BudgetPromise | GuardPromise
 
 
+class Believed(NamedTuple):
+    """What was believed of a job when it arrived.
+
+    Parameters
+    ----------
+    work : int
+        ŵ in GPU-microseconds, as the virtual machine was fed.
+    duration_us : int
+        Its shortest duration, as the policy saw it.
+    """
+
+    work: int
+    duration_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beliefs:
+    """What a guarantee depends on where sizes are predicted.
+
+    Parameters
+    ----------
+    jobs : mapping of str to Believed
+        What was believed of every job of the instance that fits.
+    longest : sequence of (int, int)
+        Instants at which the longest duration seen grew, and to how much, in microseconds; see
+        :attr:`~frostline.policies.base.View.longest_us`.
+    out_of_order_gpus : int
+        E′, the most GPUs that tasks started out of order held at one time.
+    """
+
+    jobs: Mapping[str, Believed]
+    longest: Sequence[tuple[int, int]] = ()
+    out_of_order_gpus: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuaranteeReport:
     """Outcome of checking a guarantee for every job.
@@ -66,7 +123,7 @@ class GuaranteeReport:
     form : str
         ``budget`` or ``guard``.
     parameters : mapping
-        G, B, ρ, θ, and E or Γ at the end.
+        G, B, ρ, θ, and E or Γ at the end; where sizes are predicted also a, b (the largest ŵ / w), D = b / a and E′.
     holds : bool
         Whether the inequality holds for every job.
     worst_slack_s : float or None
@@ -92,12 +149,27 @@ class _Job(NamedTuple):
     end: int
     shortest: int
     gpus: int
+    fed: int
+    """ŵ in GPU-microseconds."""
 
 
-def check_guarantee(policy: Policy, instance: Instance, schedule: Schedule) -> GuaranteeReport | None:
+def check_guarantee(
+    policy: Policy, instance: Instance, schedule: Schedule, beliefs: Beliefs | None = None
+) -> GuaranteeReport | None:
     """Check the guarantee that a policy promises on a schedule it made; None where it promises nothing.
 
     Jobs of the instance that are not in the schedule are left out of the check, not of the virtual machine.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy.
+    instance : Instance
+        The jobs as they are.
+    schedule : Schedule
+        What was made of them.
+    beliefs : Beliefs, optional
+        What was believed of them, if their sizes were predicted.
     """
     promise_of = getattr(policy, "promise", None)
     if promise_of is None:
@@ -105,18 +177,21 @@ def check_guarantee(policy: Policy, instance: Instance, schedule: Schedule) -> G
     shapes = {shape_of(job, instance.cluster) for job in instance.jobs if never_fits(job, instance.cluster) is None}
     saturated = max(saturation(shapes, instance.cluster), 1)  # 0 on a cluster without GPUs, where no job runs
     promise: Promise = promise_of(saturated)
-    jobs = _jobs(instance, schedule, promise.kappa)
+    jobs = _jobs(instance, schedule, promise.kappa, beliefs)
+    a, measured = _measured(instance, beliefs)
     rho = max((Fraction(job.end - job.start, job.shortest) for job in jobs), default=Fraction(1))
     facts: dict[str, Any] = {"G": instance.cluster.gpus, "B": saturated, "rho": float(rho)}
     if isinstance(promise, BudgetPromise):
-        theta = rho * instance.cluster.gpus / (saturated - promise.budget_gpus)
-        slacks = _budget_slacks(jobs, theta, rho, instance.cluster.gpus)
+        aside = promise.budget_gpus if beliefs is None else beliefs.out_of_order_gpus
+        theta = rho * instance.cluster.gpus / (saturated - aside)
+        slacks = _budget_slacks(jobs, theta / a, rho, instance.cluster.gpus)
         facts |= {"theta": float(theta), "E": promise.budget_gpus}
     else:
-        theta = rho * instance.cluster.gpus / saturated
+        theta = rho * instance.cluster.gpus / (saturated - (0 if beliefs is None else beliefs.out_of_order_gpus))
         late = 0.0 if all(isinstance(job.work, Fixed) for job in instance.jobs) else promise.kappa
-        slacks = _guard_slacks(jobs, theta, promise.patience, late, instance.cluster.gpus)
-        longest = max((job.shortest for job in jobs), default=0)
+        seen = _Longest(jobs, _as_seen(jobs, beliefs, instance))
+        slacks = _guard_slacks(jobs, (theta, theta / a), promise.patience, late, instance.cluster.gpus, seen)
+        longest = seen.values[-1][1] if seen.values else 0
         facts |= {
             "theta": float(theta),
             "gamma_s": promise.patience(longest) / US_PER_S,
@@ -125,19 +200,52 @@ def check_guarantee(policy: Policy, instance: Instance, schedule: Schedule) -> G
     worst, job = min(slacks, default=(None, None))
     return GuaranteeReport(
         form="budget" if isinstance(promise, BudgetPromise) else "guard",
-        parameters=facts,
+        parameters=facts | measured,
         holds=worst is None or worst >= 0,
         worst_slack_s=None if worst is None else float(worst / US_PER_S),
         worst_job=job,
     )
 
 
-def _jobs(instance: Instance, schedule: Schedule, kappa: float) -> list[_Job]:
+def distortion(instance: Instance, beliefs: Beliefs) -> tuple[Fraction, Fraction] | None:
+    """a and b: the least and the largest ŵ / w over the jobs that fit; None without jobs.
+
+    Examples
+    --------
+    >>> from frostline.problem import Cluster, Job
+    >>> jobs = [Job(id=i, release_s=0, work=Fixed(duration_s=1), gpus=2) for i in "xy"]
+    >>> beliefs = Beliefs(jobs={"x": Believed(1_000_000, 500_000), "y": Believed(6_000_000, 3_000_000)})
+    >>> [str(ratio) for ratio in distortion(Instance(cluster=Cluster.uniform(1), jobs=jobs), beliefs)]
+    ['1/2', '3']
+    """
+    fitting = [job for job in instance.jobs if never_fits(job, instance.cluster) is None]
+    works = [(beliefs.jobs[job.id].work, job.gpus * fastest_us(job, instance.cluster)) for job in fitting]
+    if not works:
+        return None
+    floats = [fed / true for fed, true in works]
+    least, largest = min(floats) * (1 + 1e-9), max(floats) * (1 - 1e-9)
+    ratios = [Fraction(*work) for work, ratio in zip(works, floats, strict=True) if not least < ratio < largest]
+    return min(ratios), max(ratios)
+
+
+def _measured(instance: Instance, beliefs: Beliefs | None) -> tuple[Fraction, dict[str, Any]]:
+    """a, and what is reported of the predictions."""
+    if beliefs is None:
+        return Fraction(1), {}
+    a, b = distortion(instance, beliefs) or (Fraction(1), Fraction(1))
+    return a, {"a": float(a), "b": float(b), "D": float(b / a), "E_measured": beliefs.out_of_order_gpus}
+
+
+def _jobs(instance: Instance, schedule: Schedule, kappa: float, beliefs: Beliefs | None) -> list[_Job]:
     """Jobs that ran, with the latest time each is due."""
     fitting = [job for job in instance.jobs if never_fits(job, instance.cluster) is None]
     releases = [instant_us(job.release_s) for job in fitting]
     shortest = [fastest_us(job, instance.cluster) for job in fitting]
-    sizes = ((release, job.gpus * p) for release, job, p in zip(releases, fitting, shortest, strict=True))
+    if beliefs is None:
+        believed = [Believed(job.gpus * p, p) for job, p in zip(fitting, shortest, strict=True)]
+    else:
+        believed = [beliefs.jobs[job.id] for job in fitting]
+    sizes = ((release, belief.work) for release, belief in zip(releases, believed, strict=True))
     gpus = instance.cluster.gpus
     virtual = virtual_completions(sizes, gpus)
     start_us, end_us = schedule.start_us, schedule.completion_us
@@ -146,63 +254,79 @@ def _jobs(instance: Instance, schedule: Schedule, kappa: float) -> list[_Job]:
         _Job(
             job.id,
             release - origin,
-            -(at // -gpus) - origin + (0 if isinstance(job.work, Fixed) else int(kappa * p)),
+            -(at // -gpus) - origin + (0 if isinstance(job.work, Fixed) else int(kappa * belief.duration_us)),
             start_us[job.id] - origin,
             end_us[job.id] - origin,
             p,
             job.gpus,
+            belief.work,
         )
-        for job, release, at, p in zip(fitting, releases, virtual, shortest, strict=True)
+        for job, release, at, p, belief in zip(fitting, releases, virtual, shortest, believed, strict=True)
         if job.id in start_us
     ]
 
 
 def _budget_slacks(jobs: list[_Job], theta: Fraction, rho: Fraction, gpus: int) -> Iterable[tuple[Fraction, str]]:
-    """(1 + θ) E_j − θ w_j + ρ p_j − C_j for every job, in microseconds."""
+    """(1 + θ) E_j − θ ŵ_j + ρ p_j − C_j for every job, in microseconds; θ is divided by a."""
     scale = theta.denominator * gpus * rho.denominator
     due = int((1 + theta) * scale)
     work = int(theta * scale) // gpus if gpus else 0  # on a cluster without GPUs there are no jobs
     duration = int(rho * scale)
     for job in jobs:
-        slack = due * job.due - work * job.gpus * job.shortest + duration * job.shortest - scale * job.end
+        slack = due * job.due - work * job.fed + duration * job.shortest - scale * job.end
         yield Fraction(slack, scale), job.id
 
 
 def _guard_slacks(
-    jobs: list[_Job], theta: Fraction, patience: Callable[[int], int], kappa: float, gpus: int
+    jobs: list[_Job],
+    thetas: tuple[Fraction, Fraction],
+    patience: Callable[[int], int],
+    kappa: float,
+    gpus: int,
+    seen: _Longest,
 ) -> Iterable[tuple[Fraction, str]]:
-    """Bound on the start of every job − its start, in microseconds."""
-    seen = _Longest(jobs)
+    """Bound on the start of every job − its start, in microseconds, by θ and θ/a."""
     periods = _strict_periods(jobs, seen, patience)
     begins = [begin for begin, _ in periods]
-    scale = theta.denominator * gpus
-    beyond = max(theta.numerator - theta.denominator, 0) * gpus
+    unit = lcm(*(theta.denominator for theta in thetas))
+    running, queued = (int(theta * unit) for theta in thetas)
+    scale, beyond = unit * gpus, max(queued - unit, 0) * gpus
     for job in jobs:
-        p_max, w_max = seen.at(job.start)
-        latest = job.due + patience(p_max)
+        p_max, believed, w_max = seen.at(job.start)
+        latest = job.due + patience(believed)
         slack = scale * (latest - job.start)
         if slack < 0:
             slack += beyond * (latest - periods[bisect_right(begins, job.start) - 1][0])
-        slack += theta.numerator * (gpus * (p_max + int(kappa * p_max) + 1) + w_max - job.gpus * job.shortest)
+        slack += running * gpus * p_max + queued * (gpus * (int(kappa * believed) + 1) + w_max - job.fed)
         yield Fraction(slack, scale), job.id
 
 
+def _as_seen(jobs: Iterable[_Job], beliefs: Beliefs | None, instance: Instance) -> Iterable[tuple[int, int]]:
+    """When the longest duration that the policy saw grew, from the first release, and to how much."""
+    if beliefs is None:
+        return [(job.release, job.shortest) for job in jobs]
+    fitting = (job for job in instance.jobs if never_fits(job, instance.cluster) is None)
+    origin = next((instant_us(job.release_s) for job in fitting), 0)
+    return [(time - origin, longest) for time, longest in beliefs.longest]
+
+
 class _Longest:
-    """Longest duration and most work among the jobs released so far, as step functions of time."""
+    """Longest duration, true and as seen by the policy, and most work as fed, of the jobs so far, by time."""
 
-    def __init__(self, jobs: Iterable[_Job]) -> None:
+    def __init__(self, jobs: Iterable[_Job], seen: Iterable[tuple[int, int]]) -> None:
         self.times: list[int] = []
-        self.values: list[tuple[int, int]] = []
-        longest = most = 0
-        for job in jobs:
-            work = job.gpus * job.shortest
-            if job.shortest > longest or work > most:
-                longest, most = max(longest, job.shortest), max(most, work)
-                self.times.append(job.release)
-                self.values.append((longest, most))
+        self.values: list[tuple[int, int, int]] = []
+        releases = ((job.release, job.shortest, 0, job.fed) for job in jobs)
+        top = (0, 0, 0)
+        for time, *values in sorted([*releases, *((time, 0, longest, 0) for time, longest in seen)]):
+            higher = tuple(map(max, top, values))
+            if higher != top:
+                top = higher[0], higher[1], higher[2]
+                self.times.append(time)
+                self.values.append(top)
 
-    def at(self, time: int) -> tuple[int, int]:
-        """Longest duration and most work at a time."""
+    def at(self, time: int) -> tuple[int, int, int]:
+        """Longest duration, the same as seen by the policy, and most work at a time."""
         return self.values[bisect_right(self.times, time) - 1]
 
 
@@ -210,11 +334,11 @@ def _strict_periods(jobs: list[_Job], seen: _Longest, patience: Callable[[int], 
     """Maximal periods in which some due job has waited longer than Γ, as closed intervals in order."""
     urgent = []
     for job in jobs:
-        if job.start <= job.due:
+        if job.start <= job.due or job.due + patience(seen.at(job.due)[1]) > job.start:
             continue
-        for i, (longest, _) in enumerate(seen.values):
+        for i, (_, believed, _) in enumerate(seen.values):
             until = min(job.start, seen.times[i + 1]) if i + 1 < len(seen.times) else job.start
-            begin = max(seen.times[i], job.due + patience(longest))
+            begin = max(seen.times[i], job.due + patience(believed))
             if begin <= until:
                 urgent.append((begin, until))
     periods: list[tuple[int, int]] = []

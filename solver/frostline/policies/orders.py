@@ -25,7 +25,7 @@ def shortest(task: Task) -> int:
 
 def smallest_area(task: Task) -> int:
     """Least GPU-time first."""
-    return task.work
+    return task.shape.gpus * task.duration_us
 
 
 def longest(task: Task) -> int:

@@ -11,7 +11,9 @@ from typing import Any
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.policies.asrpt import Asrpt, AsrptBudget, AsrptGuard, AsrptStrict
 from frostline.policies.base import Policy
+from frostline.policies.las import Las
 from frostline.policies.list_policy import easy, fifo, ljf, sjf, smallest_area
+from frostline.policies.srtf import Srtf
 
 __all__ = ["BUILT_IN", "make_policy", "policy_names"]
 
@@ -25,6 +27,8 @@ BUILT_IN: Mapping[str, Callable[..., Policy]] = {
     "smallest-area": smallest_area,
     "ljf": ljf,
     "easy": easy,
+    "las": Las,
+    "srtf": Srtf,
 }
 
 

@@ -2,29 +2,92 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 from frostline.placement.free_gpus import Loads, Shape
 from frostline.problem.job import Job
+from frostline.problem.placement import Placement
 
-__all__ = ["Running", "Task"]
+__all__ = ["Belief", "Offer", "Past", "Running", "StartKind", "Task"]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+class Offer(NamedTuple):
+    """GPUs for a task on the free GPUs of this instant, and how long it would run on them, as believed."""
+
+    placement: Placement
+    duration_us: int
+
+
+class StartKind(IntEnum):
+    """How a start stands to the order that a policy keeps; false for the plain one."""
+
+    IN_ORDER = 0
+    """In order, or while no order is kept."""
+    BACKFILL = 1
+    """Out of order, because it should end before the blocked head can start."""
+    ON_BUDGET = 2
+    """Out of order, on the budget."""
+
+
+class Belief(NamedTuple):
+    """What is believed of a job whose size is predicted; the median is the task's own ``duration_us``.
+
+    Parameters
+    ----------
+    low_us, high_us : int
+        Shortest duration over all placements if the job is small, and if it is large.
+    virtual_work : int
+        GPU-microseconds that the virtual machine is fed, at least 1.
+    cold_start : bool
+        Whether nothing was known of jobs like it.
+    """
+
+    low_us: int
+    high_us: int
+    virtual_work: int
+    cold_start: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What a task has gone through up to its last eviction. From then on its job and its duration tell what is left.
+
+    Parameters
+    ----------
+    first_start_us, evicted_us : int
+        When it first started, and when it last lost its GPUs.
+    evictions : int
+        How often it has lost them.
+    held_us : int
+        GPU-microseconds that it has held.
+    done : int
+        Useful work that is kept: whole iterations, or microseconds where its work is ``Fixed``.
+    """
+
+    first_start_us: int
+    evicted_us: int
+    evictions: int
+    held_us: int
+    done: int
+
+
+@dataclass(slots=True, eq=False, init=False)
 class Task:
     """A submitted job.
 
     Parameters
     ----------
     job : Job
-        The job as submitted.
+        The job as submitted; where sizes are predicted, with the size that is believed.
     release_us : int
         Release time.
     shape : Shape
         GPUs it asks for and on how many servers at most.
     duration_us : int
-        Shortest duration over all placements; the duration itself where placement does not matter.
+        Shortest duration over all placements; the duration itself where placement does not matter. The median of what
+        is believed where sizes are predicted.
     steady : bool
         Whether the duration is the same on any GPUs.
     number : int
@@ -35,11 +98,37 @@ class Task:
     release_us: int
     shape: Shape
     duration_us: int
-    steady: bool = True
-    number: int = -1
-    priority: Any = None
-    due_us: int | None = field(default=None)
+    steady: bool
+    number: int
+    priority: Any
+    due_us: int | None
     """Virtual completion, rounded up, once it has passed; None before."""
+    belief: Belief | None
+    """None where sizes are taken as they are submitted."""
+    high_us: int
+    """Duration that is surely, or very likely, enough."""
+    past: Past | None
+    """What it went through up to its last eviction; None while it never lost its GPUs."""
+
+    def __init__(
+        self,
+        *,
+        job: Job,
+        release_us: int,
+        shape: Shape,
+        duration_us: int,
+        steady: bool = True,
+        number: int = -1,
+        priority: Any = None,
+    ) -> None:
+        self.job = job
+        self.release_us = release_us
+        self.shape = shape
+        self.duration_us = self.high_us = duration_us
+        self.steady = steady
+        self.number = number
+        self.priority = priority
+        self.due_us = self.belief = self.past = None
 
     @property
     def gpus(self) -> int:
@@ -47,18 +136,50 @@ class Task:
         return self.shape.gpus
 
     @property
+    def done(self) -> int:
+        """Useful work that was kept at its last eviction."""
+        return 0 if self.past is None else self.past.done
+
+    @property
     def work(self) -> int:
-        """GPU-microseconds of its shortest run: its size on the virtual machine."""
+        """GPU-microseconds of its shortest run."""
         return self.shape.gpus * self.duration_us
+
+    def low_of(self, duration_us: int) -> int:
+        """How short a run may be that would take so long at the median, at least a microsecond."""
+        belief = self.belief
+        return duration_us if belief is None else max(duration_us * belief.low_us // self.duration_us, 1)
+
+    def high_of(self, duration_us: int) -> int:
+        """How long a run may be that would take so long at the median."""
+        belief = self.belief
+        return duration_us if belief is None else -(duration_us * belief.high_us // -self.duration_us)
 
 
 class Running(NamedTuple):
     """A task that holds GPUs; sorted by (expected end, number)."""
 
     end_us: int
+    """When it ends at the earliest, by what is believed."""
     number: int
     task: Task
     loads: Loads
     gpus: int
-    on_budget: bool = False
-    """Whether it was started out of order on the budget."""
+    kind: StartKind = StartKind.IN_ORDER
+    start_us: int = 0
+    offer: Offer | None = None
+    """Where it runs, and for how long by the median of what is believed, without its restart."""
+    restart_us: int = 0
+    """How long it takes to be where it was when it was evicted."""
+
+    def held_us(self, now_us: int) -> int:
+        """GPU-microseconds that its task has held in all its runs."""
+        past = self.task.past
+        return self.gpus * (now_us - self.start_us) + (0 if past is None else past.held_us)
+
+    def left_us(self, now_us: int) -> int:
+        """How long it still runs, at least a microsecond: what is known, or the median of what is believed."""
+        end_us = self.end_us
+        if self.task.belief is not None and self.offer is not None:
+            end_us = max(end_us, self.start_us + self.restart_us + self.offer.duration_us)
+        return max(end_us - now_us, 1)

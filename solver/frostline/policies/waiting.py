@@ -24,8 +24,8 @@ _BLOCK = 512
 class Line:
     """Waiting tasks of one shape, sorted, in ``blocks`` of bounded length, none of them empty.
 
-    Each block knows a lower bound on the durations inside, so that the first task short enough is found without
-    a walk over all of them. ``blocks`` is for reading only; the head of the line is ``blocks[0][0]``.
+    Each block knows a lower bound on the durations inside, at their highest, so that the first task short enough is
+    found without a walk over all of them. ``blocks`` is for reading only; the head of the line is ``blocks[0][0]``.
     """
 
     __slots__ = ("_ends", "_shortest_us", "blocks", "shape")
@@ -49,16 +49,16 @@ class Line:
 
     def add(self, entry: Entry) -> None:
         """Insert an entry at its place."""
-        duration_us = entry[2].duration_us
+        high_us = entry[2].high_us
         if not self.blocks:
-            self.blocks, self._ends, self._shortest_us = [[entry]], [entry], [duration_us]
+            self.blocks, self._ends, self._shortest_us = [[entry]], [entry], [high_us]
             return
         i = min(bisect_left(self._ends, entry), len(self.blocks) - 1)
         block = self.blocks[i]
         insort(block, entry)
         self._ends[i] = block[-1]
-        if duration_us < self._shortest_us[i]:
-            self._shortest_us[i] = duration_us
+        if high_us < self._shortest_us[i]:
+            self._shortest_us[i] = high_us
         if len(block) > 2 * _BLOCK:
             self._split(i)
 
@@ -80,15 +80,15 @@ class Line:
             del self.blocks[i], self._ends[i], self._shortest_us[i]
 
     def first_within(self, limit_us: int) -> Entry | None:
-        """First entry whose duration is at most ``limit_us``."""
+        """First entry whose duration, at its highest, is at most ``limit_us``."""
         for i, shortest_us in enumerate(self._shortest_us):
             if shortest_us > limit_us:
                 continue
             block = self.blocks[i]
             for entry in block:
-                if entry[2].duration_us <= limit_us:
+                if entry[2].high_us <= limit_us:
                     return entry
-            self._shortest_us[i] = min(entry[2].duration_us for entry in block)
+            self._shortest_us[i] = min(entry[2].high_us for entry in block)
         return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from frostline.errors import InvalidValueError
 from frostline.prediction.distribution import SizeDistribution
 from frostline.prediction.history import COLD_LEVELS, History, Key, Window, keys_of, median_of
 from frostline.prediction.model import Estimate, Finished
@@ -229,6 +230,8 @@ class ExponentialAverage(GroupModel):
         min_unnamed: int = 1,
         window: int = 200,
     ) -> None:
+        if history is not None and history.alpha is None:
+            raise InvalidValueError("ewma", "history", history, "must keep running averages, by its alpha")
         own = History(alpha=alpha, min_jobs=min_jobs, min_unnamed=min_unnamed, window=window)
         super().__init__(history=own if history is None else history)
         self._teaches = history is None

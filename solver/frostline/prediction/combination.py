@@ -34,20 +34,30 @@ _LEAST_UNNAMED = 3
 class _Standing:
     """How the members did on the jobs of one context."""
 
-    __slots__ = ("_evidence", "_losses", "ratios")
+    __slots__ = ("_around", "_evidence", "_losses", "ratios")
 
     def __init__(self, members: int, window: int) -> None:
         self._losses = [0.0] * members
         self._evidence = [0.0] * members
         self.ratios = Window(window)  # size by what the combination had said
+        self._around: list[float] | None = None
 
-    def score(self, losses: Sequence[float | None], decay: float) -> None:
+    def score(self, losses: Sequence[float | None], ratio: float, decay: float) -> None:
         """A job has finished, and the members had these losses; None where a member had said nothing."""
         sums, evidence = self._losses, self._evidence
+        self.ratios.add(ratio)
+        self._around = None
         for i, loss in enumerate(losses):
             if loss is not None:
                 sums[i] = sums[i] * decay + loss
                 evidence[i] = evidence[i] * decay + 1.0
+
+    @property
+    def around(self) -> list[float]:
+        """A few ratios around 1, see :func:`_around_one`."""
+        if self._around is None:
+            self._around = _around_one(self.ratios.ordered)
+        return self._around
 
     def means(self, prior: Sequence[float | None], prior_jobs: float) -> list[float | None]:
         """Mean losses, what is known of a wider context counting for so many jobs."""
@@ -58,6 +68,21 @@ class _Standing:
             else:
                 means.append((loss + prior_jobs * before) / (seen + prior_jobs))
         return means
+
+
+class _Alike:
+    """Jobs of one batch that the members which go by the common history cannot tell apart."""
+
+    __slots__ = ("centres", "contexts", "estimate", "level", "said", "window")
+
+    def __init__(
+        self, centres: list[float | None], contexts: tuple[Context, ...], found: tuple[Key, Window] | None
+    ) -> None:
+        self.centres, self.contexts = centres, contexts
+        self.level = "none" if found is None else found[0][0]
+        self.window = None if found is None else found[1]
+        self.estimate: Estimate | None = None  # where no other member has anything to say
+        self.said: _Said | None = None
 
 
 class _Said(NamedTuple):
@@ -140,6 +165,9 @@ class Combination:
         if not names or len(set(names)) < len(names):
             raise InvalidValueError("combination", "members", names, "must be at least one, of different names")
         self._watchers = [member for member in self.members if isinstance(member, Watcher)]
+        sharers = [getattr(member, "history", None) is self._history for member in self.members]
+        self._sharers = [(i, _centre_of(self.members[i])) for i, shares in enumerate(sharers) if shares]
+        self._others = [i for i, shares in enumerate(sharers) if not shares]
         self._said: dict[str, _Said] = {}
         self._standings: dict[Context, _Standing] = {}
 
@@ -184,32 +212,61 @@ class Combination:
             standing = self._standings.get(context)
             if standing is None:
                 standing = self._standings[context] = _Standing(len(self.members), self._history.window)
-            standing.score(losses, self._decay)
-            standing.ratios.add(size / said.combined, 1.0)
+            standing.score(losses, size / said.combined, self._decay)
 
     def predict(self, jobs: Sequence[Job], now_s: float) -> list[Estimate | None]:
         """See :class:`~frostline.prediction.model.SizeModel`."""
-        askers = [_asker(member, jobs, now_s) for member in self.members]
+        askers = [(i, _asker(self.members[i], jobs, now_s)) for i in self._others]
+        groups: dict[tuple[object, ...], _Alike] = {}
         estimates: list[Estimate | None] = []
         for i, job in enumerate(jobs):
             keys = keys_of(job)
-            estimates.append(self._estimate(job, keys, [ask(i, job, keys) for ask in askers]))
+            found = self._history.best(keys)
+            key = (keys[-2], job.user or job.group, None if found is None else found[0])
+            alike = groups.get(key)
+            if alike is None:
+                alike = groups[key] = self._alike(job, keys, found, now_s)
+            others = [(member, centre) for member, ask in askers if (centre := ask(i, job, keys)) is not None]
+            estimates.append(self._apart(job, alike, others) if others else self._together(job, alike))
         return estimates
 
-    def _estimate(self, job: Job, keys: Sequence[Key], centres: list[float | None]) -> Estimate | None:
-        found = self._history.best(keys)
-        level = "none" if found is None else found[0][0]
-        contexts = _contexts(job, keys, level)
+    def _alike(self, job: Job, keys: Sequence[Key], found: tuple[Key, Window] | None, now_s: float) -> _Alike:
+        """What the members that go by the common history say of a job, and of all like it."""
+        centres: list[float | None] = [None] * len(self.members)
+        for i, centre in self._sharers:
+            centres[i] = centre(job, keys, now_s)
+        alike = _Alike(centres, _contexts(job, keys, "none" if found is None else found[0][0]), found)
+        alike.estimate, alike.said = self._combine(alike, centres)
+        return alike
+
+    def _together(self, job: Job, alike: _Alike) -> Estimate | None:
+        """Estimate of a job of which only the members that go by the common history have something to say."""
+        if alike.said is not None:
+            self._said.setdefault(job.id, alike.said)
+        return alike.estimate
+
+    def _apart(self, job: Job, alike: _Alike, others: Sequence[tuple[int, float]]) -> Estimate | None:
+        """Estimate of a job of which other members have something to say, too."""
+        centres = [*alike.centres]
+        for member, centre in others:
+            centres[member] = centre
+        estimate, said = self._combine(alike, centres)
+        if said is not None:
+            self._said.setdefault(job.id, said)
+        return estimate
+
+    def _combine(self, alike: _Alike, centres: list[float | None]) -> tuple[Estimate | None, _Said | None]:
+        """The estimate by all members, and what is kept of it to score them."""
+        level, contexts = alike.level, alike.contexts
         pick = self._pick(contexts, centres)
         if pick is None:
-            return None
+            return None, None
         member, centre = pick
-        if job.id not in self._said:
-            logarithms = [None if value is None else math.log(value) for value in centres]
-            self._said[job.id] = _Said(logarithms, centre, contexts)
-        sizes = self._spread(contexts, centre, None if found is None else found[1])
+        said = _Said([None if value is None else math.log(value) for value in centres], centre, contexts)
+        sizes = self._spread(contexts, centre, alike.window)
         source = f"{self.name}: {self.members[member].name}: {level}"
-        return Estimate(sizes=sizes, source=source, cold_start=level == "none" or level in COLD_LEVELS)
+        cold_start = level == "none" or level in COLD_LEVELS
+        return Estimate(sizes=sizes, source=source, cold_start=cold_start), said
 
     def _pick(self, contexts: Sequence[Context], centres: Sequence[float | None]) -> tuple[int, float] | None:
         """The weighted median of the members, and whose it is."""
@@ -232,7 +289,7 @@ class Combination:
         for context in contexts:
             standing = self._standings.get(context)
             if standing is not None and len(standing.ratios) >= _LEAST_RATIOS:
-                return SizeDistribution.scaled(_around_one(standing.ratios.ordered), centre)
+                return SizeDistribution.scaled(standing.around, centre)
         return SizeDistribution((centre,)) if window is None else window.spread(centre)
 
 
@@ -256,11 +313,11 @@ def _default_members(history: History, forest: bool, seed: int) -> tuple[SizeMod
 
 def _weights(means: Sequence[float | None], centres: Sequence[float | None], sharpness: float) -> list[float]:
     """Weights of the members by their mean losses; equal ones where no member that says something has been scored."""
-    best = min(
-        (mean for mean, centre in zip(means, centres, strict=True) if mean is not None and centre is not None),
-        default=None,
-    )
-    if best is None:
+    best = math.inf
+    for mean, centre in zip(means, centres, strict=True):
+        if mean is not None and mean < best and centre is not None:
+            best = mean
+    if best == math.inf:
         return [1.0] * len(centres)
     return [0.0 if mean is None else math.exp(min(sharpness * (best - mean), 0.0)) for mean in means]
 
@@ -269,6 +326,12 @@ def _contexts(job: Job, keys: Sequence[Key], level: str) -> tuple[Context, ...]:
     """Whose jobs the members are judged by, the most specific first."""
     unit = keys[-1][1]
     return ((level, unit, job.user or job.group, job.gpus), (level, unit), (unit,))
+
+
+def _centre_of(member: SizeModel) -> Callable[[Job, Sequence[Key], float], float | None]:
+    """How a member that goes by the common history tells its median."""
+    centre: Callable[[Job, Sequence[Key], float], float | None] = member.centre  # type: ignore[attr-defined]
+    return centre
 
 
 def _asker(member: SizeModel, jobs: Sequence[Job], now_s: float) -> Callable[[int, Job, Sequence[Key]], float | None]:

@@ -164,11 +164,12 @@ class Window:
         self.ordered: list[float] = []
         self.log_average = math.nan
 
-    def add(self, size: float, alpha: float) -> None:
-        """A job has finished; the logarithm of its size enters the running average with weight ``alpha``."""
+    def add(self, size: float, alpha: float | None = None) -> None:
+        """A job has finished; with ``alpha``, the logarithm of its size enters the running average with that weight."""
         recent, ordered = self._recent, self.ordered
-        logarithm = math.log(size)
-        self.log_average = logarithm if not recent else self.log_average + alpha * (logarithm - self.log_average)
+        if alpha is not None:
+            logarithm = math.log(size)
+            self.log_average = logarithm if not recent else self.log_average + alpha * (logarithm - self.log_average)
         recent.append(size)
         insort(ordered, size)
         if len(recent) > self._most:
@@ -214,8 +215,8 @@ class History:
         Sizes kept of all jobs together.
     most_keys : int
         Keys kept; those whose last job finished longest ago are forgotten.
-    alpha : float
-        Weight of the newest job in the running averages, above 0 and at most 1.
+    alpha : float, optional
+        Weight of the newest job in the running averages, above 0 and at most 1; without it none are kept.
     min_jobs, min_unnamed : int
         A key with a name in it, and one without, counts once so many of its jobs have finished; ``"all"`` counts with
         one.
@@ -241,7 +242,7 @@ class History:
         window: int = 200,
         window_all: int = 10_000,
         most_keys: int = 200_000,
-        alpha: float = 0.3,
+        alpha: float | None = None,
         min_jobs: int = 1,
         min_unnamed: int = 1,
     ) -> None:
@@ -250,7 +251,7 @@ class History:
         self.most_keys = as_int(most_keys, "history", "most_keys", 16)
         self.min_jobs = as_int(min_jobs, "history", "min_jobs", 1)
         self.min_unnamed = as_int(min_unnamed, "history", "min_unnamed", 1)
-        self.alpha = as_finite(alpha, "history", "alpha", 0.0, 1.0)
+        self.alpha = None if alpha is None else as_finite(alpha, "history", "alpha", 0.0, 1.0)
         if self.alpha == 0.0:
             raise InvalidValueError("history", "alpha", alpha, "must be above 0")
         self.dropped = 0

@@ -402,8 +402,9 @@ class OnlinePredictor:
         distortion alone.
         """
         if self._deflation[0] != self._version:
-            found = self.distortion(0.1)
-            self._deflation = (self._version, 1.0 if found is None else found.b)
+            ratios = self._ratios.ordered
+            largest = ratios[-1 - math.floor(0.1 * len(ratios) + 1e-9)] if ratios else 1.0
+            self._deflation = (self._version, largest)
         return self._deflation[1]
 
     def distortion(self, share: float = 0.1) -> Distortion | None:
@@ -458,7 +459,7 @@ class OnlinePredictor:
     def _finished(self, report: _Report) -> Finished:
         done = Finished(report.known.job, report.value, report.at_s, report.status)
         if report.known.first is not None and usable([done]):
-            self._ratios.add(report.known.first / done.size, 1.0)
+            self._ratios.add(report.known.first / done.size)
         return done
 
     def _watch(self, report: _Report) -> None:
@@ -482,7 +483,7 @@ class OnlinePredictor:
             self._learned += len(good)
             self._version += 1
             for done in good:
-                self._sizes[isinstance(done.job.work, Fixed)].add(done.size, 1.0)
+                self._sizes[isinstance(done.job.work, Fixed)].add(done.size)
             self.model.learn(good, now_s)
 
     def _forget(self, job_id: str) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from frostline.problem.placement import Placement
 from frostline.problem.refusal import Refusal
-from frostline.units import seconds
+from frostline.units import as_int, seconds
 
 __all__ = ["Schedule", "Segment"]
 
@@ -66,6 +66,11 @@ class Schedule:
         Jobs that can never fit.
     policy : str
         Name of the policy that made it, with its parameters.
+    restart_us : int or None
+        Microseconds by which a job runs longer each time it takes its GPUs again after an eviction; None where no job
+        may be evicted.
+    predictor : str
+        Name of the predictor whose sizes it was made by, empty where the true sizes were known.
 
     Examples
     --------
@@ -78,11 +83,15 @@ class Schedule:
     segments: tuple[Segment, ...]
     refused: tuple[Refusal, ...] = ()
     policy: str = ""
+    restart_us: int | None = None
+    predictor: str = ""
 
     def __post_init__(self) -> None:
         order = sorted(self.segments, key=_ORDER)
         object.__setattr__(self, "segments", tuple(order))
         object.__setattr__(self, "refused", tuple(self.refused))
+        if self.restart_us is not None:
+            object.__setattr__(self, "restart_us", as_int(self.restart_us, "schedule", "restart_us", 0))
 
     @property
     def start_us(self) -> dict[str, int]:
@@ -108,6 +117,19 @@ class Schedule:
         return len(self.segments) - len({segment.job for segment in self.segments})
 
     @classmethod
-    def of(cls, segments: Iterable[Segment], refused: Iterable[Refusal] = (), policy: str = "") -> Schedule:
+    def of(
+        cls,
+        segments: Iterable[Segment],
+        refused: Iterable[Refusal] = (),
+        policy: str = "",
+        restart_us: int | None = None,
+        predictor: str = "",
+    ) -> Schedule:
         """Schedule of any iterables."""
-        return cls(segments=tuple(segments), refused=tuple(refused), policy=policy)
+        return cls(
+            segments=tuple(segments),
+            refused=tuple(refused),
+            policy=policy,
+            restart_us=restart_us,
+            predictor=predictor,
+        )

@@ -11,6 +11,7 @@ from frostline.relaxation.bounds import Bound
 from frostline.report.numbers import number_text, percent_text
 from frostline.report.table import Table
 from frostline.simulation.engine import Result
+from frostline.simulation.predictions import PredictionFacts
 
 __all__ = [
     "bound_summary",
@@ -19,13 +20,15 @@ __all__ = [
     "guarantee_text",
     "jobs_text",
     "passed",
+    "prediction_summary",
+    "prediction_text",
     "result_summary",
     "result_table",
 ]
 
 Row = Mapping[str, Any]
 
-_SYMBOLS = {"rho": "ρ", "theta": "θ"}
+_SYMBOLS = {"rho": "ρ", "theta": "θ", "E_measured": "E′"}
 
 
 def bound_summary(bound: Bound) -> dict[str, Any]:
@@ -59,7 +62,8 @@ def bound_text(bound: Bound) -> str:
     if not bound.jobs:
         return f"lower bound ({bound.method}): no job can run"
     value = f"{number_text(bound.mean_flow_s)} s"
-    return f"lower bound ({bound.method}): no schedule of these {bound.jobs:,} jobs has a mean flow time below {value}"
+    kind = "schedule" if bound.allows_interruptions else "schedule without interruptions"
+    return f"lower bound ({bound.method}): no {kind} of these {bound.jobs:,} jobs has a mean flow time below {value}"
 
 
 def guarantee_summary(guarantee: GuaranteeReport | None) -> dict[str, Any] | None:
@@ -73,6 +77,11 @@ def guarantee_summary(guarantee: GuaranteeReport | None) -> dict[str, Any] | Non
         "worst_slack_s": guarantee.worst_slack_s,
         "worst_job": guarantee.worst_job,
     }
+
+
+def prediction_summary(facts: PredictionFacts | None, predictor: str) -> dict[str, Any] | None:
+    """Figures of the predictions as plain JSON values, after the name of the predictor; None where sizes were known."""
+    return None if facts is None else {"predictor": predictor, **facts.as_dict()}
 
 
 def result_summary(text: str, result: Result, bound: Bound, report: Report) -> dict[str, Any]:
@@ -124,6 +133,7 @@ def result_summary(text: str, result: Result, bound: Bound, report: Report) -> d
         "bound_method": bound.method,
         "flow_over_bound": flow_s / bound_s if flow_s is not None and bound_s else None,
         "guarantee": guarantee_summary(result.guarantee),
+        "prediction": prediction_summary(result.prediction, result.schedule.predictor),
         "evictions": metrics.evictions,
         "valid": report.valid,
         "faults": len(report.faults),
@@ -169,6 +179,25 @@ def guarantee_text(row: Row) -> str | None:
     slack = guarantee["worst_slack_s"]
     worst = "" if slack is None else f", least slack {number_text(slack)} s (job {guarantee['worst_job']!r})"
     return f"{row['policy']}: {guarantee['form']} guarantee, {facts}; {outcome}{worst}"
+
+
+def prediction_text(row: Row) -> str | None:
+    """Line on what the predictions of one policy were like, and what became of them; None where sizes were known.
+
+    Examples
+    --------
+    >>> facts = {"predictor": "median", "jobs": 40, "cold_start_share": 0.25, "overruns": 3, "repredictions": 7,
+    ...          "most_out_of_order_gpus": 2, "a": 0.5, "b": 2.0, "D": 4.0}
+    >>> prediction_text({"policy": "sjf", "prediction": facts})
+    'sjf: 40 jobs predicted by median, 25.0 % cold starts, distortion 4 (a = 0.5, b = 2), 3 overruns, 7 new beliefs'
+    """
+    facts = row["prediction"]
+    if facts is None or not facts["jobs"]:
+        return None
+    cold = f"{percent_text(facts['cold_start_share'])} cold starts"
+    ratios = f"distortion {number_text(facts['D'])} (a = {number_text(facts['a'])}, b = {number_text(facts['b'])})"
+    later = f"{facts['overruns']:,} overruns, {facts['repredictions']:,} new beliefs"
+    return f"{row['policy']}: {facts['jobs']:,} jobs predicted by {facts['predictor']}, {cold}, {ratios}, {later}"
 
 
 def _fact(name: str, value: object) -> str:

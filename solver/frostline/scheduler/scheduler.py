@@ -1,27 +1,31 @@
-"""The live scheduler: jobs and completions go in, starts come out.
+"""The live scheduler: jobs, progress and completions go in, starts come out.
 
 The same object serves a real cluster and the simulator, which only feeds it events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from heapq import heappop, heappush
 
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.placement.free_gpus import Shape, shape_of
 from frostline.placement.place import METHODS
-from frostline.policies.base import WAIT, Policy, Start, Wait
+from frostline.policies.base import WAIT, Policy, Preempt, Start, Wait
+from frostline.policies.guarantee import Beliefs
 from frostline.policies.registry import make_policy
-from frostline.policies.task import Task
+from frostline.policies.task import Running, StartKind, Task
 from frostline.problem.cluster import Cluster
-from frostline.problem.job import Job
+from frostline.problem.job import Fixed, Job
 from frostline.problem.order import natural_key
 from frostline.problem.refusal import Refusal, never_fits
 from frostline.problem.schedule import Segment
+from frostline.scheduler.outlook import Outlook, Predictor
+from frostline.scheduler.progress import iterations_of
 from frostline.scheduler.state import State
-from frostline.units import as_finite, as_int, instant_us, seconds
+from frostline.units import US_PER_S, as_finite, as_int, instant_us, seconds
 
 __all__ = ["Decision", "Scheduler"]
 
@@ -35,13 +39,16 @@ class Decision:
     Parameters
     ----------
     starts : tuple of Segment
-        Jobs to start at once, with their GPUs and the expected end.
+        Jobs to start at once, with their GPUs and the expected end: the median where sizes are predicted.
     wake_s : float or None
         Call :meth:`Scheduler.advance` by then, even if nothing happens before.
+    evictions : tuple of str
+        Running jobs that lose their GPUs, before the first start. They wait, and may be started again at once.
     """
 
     starts: tuple[Segment, ...]
     wake_s: float | None
+    evictions: tuple[str, ...] = ()
 
 
 class Scheduler:
@@ -63,6 +70,11 @@ class Scheduler:
     placement : str
         Placement method for training jobs that no server can hold alone, one of
         :data:`~frostline.placement.place.METHODS`.
+    predictor : Predictor, optional
+        Predicts the size of every job when it arrives, all jobs of one instant in one batch; what a job itself says
+        of its size is then not looked at. Priorities follow the median. A job that may run before a reserved start is
+        taken at its largest, the running ones at their smallest, and one that outlives its expected end is predicted
+        again. Without a predictor sizes are taken as they are submitted.
 
     Raises
     ------
@@ -87,18 +99,45 @@ class Scheduler:
     """
 
     def __init__(
-        self, cluster: Cluster, policy: Policy | str, expected: Iterable[Job] = (), *, placement: str = "local-search"
+        self,
+        cluster: Cluster,
+        policy: Policy | str,
+        expected: Iterable[Job] = (),
+        *,
+        placement: str = "local-search",
+        predictor: Predictor | None = None,
     ) -> None:
         if placement not in METHODS:
             raise UnknownNameError("placement method", str(placement), METHODS)
         self.cluster = cluster
         self.policy = make_policy(policy) if isinstance(policy, str) else policy
-        self._state = State(cluster, self.policy, _shapes(cluster, expected), placement)
+        self._state = State(cluster, self.policy, _shapes(cluster, expected), placement, predictor)
         self._coming: list[tuple[int, int, Task]] = []  # heap of (release, order of submission, task)
         self._arriving: list[Task] = []  # whose release time has come, the first one last
-        self._finished: dict[str, None] = {}
+        self._finished: dict[str, tuple[float | None, str]] = {}
+        self._progressed: dict[str, tuple[int, Fraction | None]] = {}
         self._known: set[str] = set()
         self._begun = False
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """What is believed of the jobs, and what has become of that; None where sizes are not predicted."""
+        return self._state.outlook
+
+    @property
+    def restart_us(self) -> int | None:
+        """By how much an evicted job runs longer when it runs again; None where the policy evicts nobody."""
+        return self._state.restart_us
+
+    @property
+    def beliefs(self) -> Beliefs | None:
+        """What a guarantee depends on where sizes are predicted; None where they are not."""
+        outlook = self._state.outlook
+        if outlook is None:
+            return None
+        return Beliefs(
+            jobs=outlook.believed, longest=outlook.longest, out_of_order_gpus=self._state.most_out_of_order_gpus
+        )
 
     def submit(self, job: Job) -> Refusal | None:
         """Hand in a job; it arrives with the next :meth:`advance` at or after its release time.
@@ -124,17 +163,68 @@ class Scheduler:
             self._known.add(job.id)
         return refusal
 
-    def finish(self, job: str) -> None:
+    def finish(self, job: str, size: float | None = None, status: str = "") -> None:
         """Report that a running job has completed; its GPUs are free from the next :meth:`advance` on.
+
+        Parameters
+        ----------
+        job : str
+            Its identifier.
+        size : float, optional
+            Iterations that it did, or seconds where its work has no iterations, for the predictor to learn from. Of
+            work without iterations the run time is taken where none is given.
+        status : str
+            How it ended, empty where unknown.
 
         Raises
         ------
         InvalidValueError
-            The job is not running.
+            The job is not running, the size is no positive number, or there is none although there is a predictor
+            and the job has iterations.
         """
-        if not self._state.is_running(job) or job in self._finished:
-            raise InvalidValueError("scheduler", "finish", job, "is not a running job")
-        self._finished[job] = None
+        runs = self._state.runs
+        if job not in runs or job in self._finished:
+            raise _not_running(job, "finish")
+        if size is not None or self._state.outlook is not None:
+            _check_size(runs[job].task.job, size)
+        self._finished[job] = size, status
+
+    def progress(self, job: str, iterations: int, seconds_per_iteration: float | None = None) -> None:
+        """Report how far a running job is; its expected end moves with the next :meth:`advance`, as of that instant.
+
+        The job then lasts as many iterations as it has left, which is known, or as are left by the low quantile of
+        what is believed where sizes are predicted.
+
+        Parameters
+        ----------
+        job : str
+            Its identifier.
+        iterations : int
+            Iterations done so far, in all its runs.
+        seconds_per_iteration : float, optional
+            Seconds that an iteration takes from now on; by default what its placement allows.
+
+        Raises
+        ------
+        InvalidValueError
+            The job is not running or its work has no iterations, or the numbers are impossible.
+        """
+        run = self._state.runs.get(job)
+        if run is None or job in self._finished:
+            raise _not_running(job, "progress")
+        subject, task = f"job {job!r}", run.task
+        if isinstance(task.job.work, Fixed):
+            raise InvalidValueError(subject, "iterations", iterations, "cannot be told of work without iterations")
+        iterations = as_int(iterations, subject, "iterations", 0)
+        total = task.done + iterations_of(task.job)
+        if not self._state.uncertain and iterations > total:
+            raise InvalidValueError(subject, "iterations", iterations, f"must be at most {total}")
+        pace: Fraction | None = None
+        if seconds_per_iteration is not None:
+            pace = Fraction(repr(as_finite(seconds_per_iteration, subject, "seconds_per_iteration"))) * US_PER_S
+            if pace <= 0:
+                raise InvalidValueError(subject, "seconds_per_iteration", seconds_per_iteration, "must be above 0")
+        self._progressed[job] = iterations, pace
 
     def advance(self, now_s: float) -> Decision:
         """Move the clock to ``now_s``, handle what was reported, and decide.
@@ -147,16 +237,14 @@ class Scheduler:
         InvalidValueError
             ``now_s`` lies before the last call, or is no time, or the policy decides what cannot be done.
         """
-        starts, wake_us = self.advance_us(instant_us(as_finite(now_s, "scheduler", "now_s", maximum=_LATEST_S)))
-        return Decision(starts=tuple(starts), wake_s=None if wake_us is None else seconds(wake_us))
+        return _decision(*self.advance_us(instant_us(as_finite(now_s, "scheduler", "now_s", maximum=_LATEST_S))))
 
     def decide(self) -> Decision:
         """Decide again at the present instant; with nothing new there is nothing to start."""
-        starts, wake_us = self._decide()
-        return Decision(starts=tuple(starts), wake_s=None if wake_us is None else seconds(wake_us))
+        return _decision(*self._decide())
 
-    def advance_us(self, now_us: int) -> tuple[list[Segment], int | None]:
-        """:meth:`advance` in whole microseconds: starts, and when to wake."""
+    def advance_us(self, now_us: int) -> tuple[list[Segment], int | None, Sequence[str]]:
+        """:meth:`advance` in whole microseconds: starts, when to wake, and evictions."""
         state = self._state
         if type(now_us) is not int:
             now_us = as_int(now_us, "scheduler", "now_us")
@@ -164,29 +252,54 @@ class Scheduler:
             raise InvalidValueError("scheduler", "now_us", now_us, f"lies before the present {state.now_us}")
         self._begun = True
         if self._finished:
-            for job in self._finished:
-                state.finish(job)
-            self._finished.clear()
+            if state.outlook is None:
+                for job in self._finished:
+                    state.finish(job)
+                self._finished.clear()
+            else:
+                self._learn(state.outlook, now_us)
+        if self._progressed:
+            self._progress(now_us)
         state.advance(now_us)
         if self._coming or self._arriving:
             self._arrive()
         return self._decide()
 
+    def _learn(self, outlook: Outlook, now_us: int) -> None:
+        """Take the GPUs of the finished jobs back, and let the predictor learn from them, in order of arrival."""
+        state, finished = self._state, self._finished
+        for job in sorted(finished, key=lambda job: state.runs[job].number):
+            size, status = finished.pop(job)
+            run = state.finish(job)
+            state.see(now_us, now_us - run.start_us)
+            outlook.finish(run, size, status, now_us)
+
+    def _progress(self, now_us: int) -> None:
+        """Move the expected ends of the jobs that have reported their progress, of those that still run."""
+        while self._progressed:
+            job, (iterations, pace) = self._progressed.popitem()
+            if job in self._state.runs:
+                self._state.report(job, iterations, pace, now_us)
+
     def _arrive(self) -> None:
         """Let the submitted jobs whose release time has come arrive, in order."""
-        coming, state = self._coming, self._state
-        while coming and coming[0][0] <= state.now_us:
-            self._arriving.append(heappop(coming)[2])
-        if len(self._arriving) > 1:
-            self._arriving.sort(key=lambda task: (task.release_us, natural_key(task.job.id)), reverse=True)
-        while self._arriving:
-            state.arrive(self._arriving[-1])
-            self._arriving.pop()
+        coming, arriving, state = self._coming, self._arriving, self._state
+        now_us = state.now_us
+        while coming and coming[0][0] <= now_us:
+            arriving.append(heappop(coming)[2])
+        if len(arriving) > 1:
+            arriving.sort(key=lambda task: (task.release_us, natural_key(task.job.id)), reverse=True)
+        if state.outlook is not None:
+            state.outlook.arrive([task for task in reversed(arriving) if task.belief is None], now_us)
+        while arriving:
+            state.arrive(arriving[-1])
+            arriving.pop()
 
-    def _decide(self) -> tuple[list[Segment], int | None]:
+    def _decide(self) -> tuple[list[Segment], int | None, Sequence[str]]:
         """Ask the policy until it waits; each decision sees the last."""
         state, decide = self._state, self.policy.decide
         starts: list[Segment] = []
+        evictions: list[str] | tuple[()] = ()
         try:
             while state.waiting.tasks:
                 decision = decide(state)
@@ -194,29 +307,62 @@ class Scheduler:
                     starts.append(self._start(decision))
                 elif decision is WAIT:
                     break
+                elif isinstance(decision, Wait):
+                    return starts, self._wake_us(decision), evictions
+                elif isinstance(decision, Preempt):
+                    evictions = evictions or []
+                    starts.append(self._preempt(decision, evictions))
                 else:
-                    return starts, self._wake_us(decision)
+                    rule = "must be Start, Preempt or Wait"
+                    raise InvalidValueError(f"policy {self.policy.name!r}", "decision", decision, rule)
         except Exception:
-            if not starts:
+            if not starts and not evictions:
                 raise
-            return starts, state.now_us
-        return starts, self._coming[0][0] if self._coming else None
+            return starts, state.now_us, evictions
+        return starts, self._coming[0][0] if self._coming else None, evictions
 
     def _start(self, decision: Start) -> Segment:
         """Start a task if it waits and fits; else nothing has changed."""
         state, task = self._state, decision.task
-        waits = task in state.waiting
+        waits = state.waiting.tasks.get(task.number) is task
         offer = state.offer(task) if waits else None
         if offer is None:
             rule = f"was started by the policy but {'does not fit' if waits else 'is not waiting'}"
             raise InvalidValueError(f"policy {self.policy.name!r}", "start", task.job.id, rule)
-        state.start(task, offer, decision.on_budget)
-        return Segment(task.job.id, state.now_us, state.now_us + offer.duration_us, offer.placement)
+        run = state.start(task, offer, decision.kind)
+        start_us = run.start_us
+        return Segment(task.job.id, start_us, start_us + run.restart_us + offer.duration_us, offer.placement)
+
+    def _preempt(self, decision: Preempt, evictions: list[str]) -> Segment:
+        """Evict the victims and start the task if that can be done as a whole; else nothing has changed."""
+        state, task = self._state, decision.task
+        subject = f"policy {self.policy.name!r}"
+        if state.restart_us is None or self.policy.uses_virtual_machine:
+            rule = "must not evict, because the policy tells no restart_s or keeps a virtual order"
+            raise InvalidValueError(subject, "preempt", task.job.id, rule)
+        runs = [self._victim(victim, subject) for victim in dict.fromkeys(decision.victims)]
+        offer = state.offer_without(task, runs) if runs and task in state.waiting else None
+        if offer is None:
+            rule = "was to evict others but names no victims, is not waiting, or does not fit even then"
+            raise InvalidValueError(subject, "preempt", task.job.id, rule)
+        for run in runs:
+            evictions.append(run.task.job.id)
+            state.evict(run)
+        run = state.start(task, offer, StartKind.IN_ORDER)
+        end_us = run.start_us + run.restart_us + offer.duration_us
+        return Segment(task.job.id, run.start_us, end_us, offer.placement)
+
+    def _victim(self, victim: Task, subject: str) -> Running:
+        """Run of a task that may be evicted."""
+        run = self._state.runs.get(victim.job.id)
+        if run is None or run.task is not victim:
+            raise InvalidValueError(subject, "victim", victim.job.id, "is not running")
+        if run.start_us >= self._state.now_us:
+            raise InvalidValueError(subject, "victim", victim.job.id, "has started at this very instant")
+        return run
 
     def _wake_us(self, wait: Wait) -> int | None:
         """Earliest of the policy's wish and the next release of a submitted job."""
-        if not isinstance(wait, Wait):
-            raise InvalidValueError(f"policy {self.policy.name!r}", "decision", wait, "must be Start or Wait")
         until_us, now_us = wait.until_us, self._state.now_us
         if until_us is not None and until_us <= now_us:
             rule = f"must lie after the present {now_us}"
@@ -225,6 +371,23 @@ class Scheduler:
             return until_us
         release_us = self._coming[0][0]
         return release_us if until_us is None else min(until_us, release_us)
+
+
+def _decision(starts: list[Segment], wake_us: int | None, evictions: Sequence[str]) -> Decision:
+    wake_s = None if wake_us is None else seconds(wake_us)
+    return Decision(starts=tuple(starts), wake_s=wake_s, evictions=tuple(evictions))
+
+
+def _not_running(job: str, event: str) -> InvalidValueError:
+    return InvalidValueError("scheduler", event, job, "is not a running job")
+
+
+def _check_size(job: Job, size: float | None) -> None:
+    """Refuse a size that a job cannot have, and none where the job has iterations."""
+    if size is not None and as_finite(size, f"job {job.id!r}", "size", maximum=_LATEST_S) <= 0:
+        raise InvalidValueError(f"job {job.id!r}", "size", size, "must be above 0")
+    if size is None and not isinstance(job.work, Fixed):
+        raise InvalidValueError(f"job {job.id!r}", "size", size, "must tell the iterations that were done")
 
 
 def _shapes(cluster: Cluster, expected: Iterable[Job]) -> Iterator[Shape]:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from heapq import heappop, heappush
 
 from frostline.placement.free_gpus import FreeGpus, Shape, shape_of
 from frostline.placement.offer import place_job
 from frostline.placement.saturation import saturation
-from frostline.policies.base import Offer, Policy
+from frostline.policies.base import Policy
 from frostline.policies.reservation import Reservation, reserve
-from frostline.policies.task import Running, Task
+from frostline.policies.task import Offer, Past, Running, StartKind, Task
 from frostline.policies.waiting import WaitingQueue
+from frostline.prediction.size import blinded
 from frostline.problem.cluster import Cluster
 from frostline.problem.job import Fixed, Job
 from frostline.problem.placement import Placement
+from frostline.scheduler.outlook import Outlook, Predictor
+from frostline.scheduler.progress import Report, done_by, iterations_of, keep, left_us, offer_of, with_iterations
 from frostline.scheduler.virtual_order import VirtualOrder
 from frostline.timing.duration import fastest_us, slowest_us
-from frostline.units import instant_us
+from frostline.units import duration_us, instant_us
 
 __all__ = ["State"]
+
+_BACKFILL, _ON_BUDGET = StartKind.BACKFILL, StartKind.ON_BUDGET  # looked up once: that takes long
 
 
 class State:
@@ -35,16 +43,22 @@ class State:
         Shapes of the jobs that are expected; with those that arrive, they set the saturation B.
     placement : str
         Placement method for training jobs that no server can hold alone.
+    predictor : Predictor, optional
+        Predicts the sizes of jobs at their arrival; without one they are taken as they are submitted.
     """
 
     __slots__ = (
         "_offers",
         "_placement",
+        "_renewal_us",
+        "_renewals",
+        "_reports",
         "_reservation",
-        "_run_of",
+        "_running",
         "_saturation",
         "_shapes",
         "_shapes_seen",
+        "_unsettled",
         "_virtual",
         "arrived",
         "arrived_work",
@@ -52,30 +66,51 @@ class State:
         "cluster",
         "free",
         "longest_us",
+        "most_out_of_order_gpus",
         "now_us",
+        "out_of_order_gpus",
+        "outlook",
         "policy",
-        "running",
+        "restart_us",
+        "runs",
+        "uncertain",
         "waiting",
     )
 
-    def __init__(self, cluster: Cluster, policy: Policy, shapes: Iterable[Shape], placement: str) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        policy: Policy,
+        shapes: Iterable[Shape],
+        placement: str,
+        predictor: Predictor | None = None,
+    ) -> None:
         self.cluster, self.policy = cluster, policy
         self._placement = placement
         self.now_us = 0
         self.free = FreeGpus(cluster.capacities)
         self.waiting = WaitingQueue()
-        self.running: list[Running] = []  # sorted by expected end
+        self._running: list[Running] = []  # sorted by expected end
         self._shapes = shapes
         self._saturation: int | None = None
         self._shapes_seen = 0
         self.budget_gpus = 0
+        self.out_of_order_gpus = self.most_out_of_order_gpus = 0
         self.longest_us = 0
         self.arrived = 0
         self.arrived_work = 0
         self._virtual = VirtualOrder(cluster.gpus, self._delay_us) if policy.uses_virtual_machine else None
-        self._run_of: dict[str, Running] = {}
+        self.runs: dict[str, Running] = {}
         self._reservation: Reservation | None = None
         self._offers: dict[int, Offer | None] = {}
+        self._reports: dict[str, Report] = {}
+        self.uncertain = predictor is not None
+        self.outlook = None if predictor is None else Outlook(predictor, cluster)
+        restart_s: float | None = getattr(policy, "restart_s", None)
+        self.restart_us = None if restart_s is None else duration_us(restart_s)
+        self._unsettled = predictor is not None or restart_s is not None  # ends are believed, or jobs come back
+        self._renewal_us: Callable[[Task], int | None] = getattr(policy, "renewal_us", lambda _: None)
+        self._renewals: list[tuple[int, int, int]] = []  # heap of (instant, number, evictions) of evicted tasks
 
     # -- what a policy may ask ---------------------------------------------------------------------------------
 
@@ -88,6 +123,13 @@ class State:
     def next_due_us(self) -> int | None:
         """When the next task becomes due if nothing arrives."""
         return None if self._virtual is None else self._virtual.next_due_us
+
+    @property
+    def running(self) -> Sequence[Running]:
+        """Running tasks, sorted by the earliest end that is expected."""
+        if self.outlook is not None:
+            self._put_off(self.outlook)
+        return self._running
 
     @property
     def saturation(self) -> int:
@@ -114,20 +156,38 @@ class State:
     def reservation(self, task: Task, headroom: int = 0) -> Reservation:
         """Earliest start of a blocked task, with headroom, if nothing new starts.
 
-        It is kept until a start, a finish, or its time: before that, jobs that have outlived their expected end do not
-        change it.
+        It is kept until a start, a finish, a new belief, or its time. Where sizes are known, jobs that have outlived
+        their expected end do not change it before that.
         """
+        if self.outlook is not None:
+            self._put_off(self.outlook)
         kept = self._reservation
         same = kept is not None and kept.shape == task.shape and kept.headroom == headroom
         if kept is None or not same or kept.time_us <= self.now_us:
-            kept = self._reservation = reserve(task.shape, self.now_us, self.free, self.running, headroom)
+            kept = self._reservation = reserve(task.shape, self.now_us, self.free, self._running, headroom)
         return kept
+
+    @property
+    def next_renewal_us(self) -> int | None:
+        """When the next evicted task that waits starts afresh."""
+        renewals = self._renewals
+        while renewals and not self._is_current(renewals[0]):
+            heappop(renewals)
+        return renewals[0][0] if renewals else None
+
+    def _is_current(self, renewal: tuple[int, int, int]) -> bool:
+        """Whether a task still waits since the eviction that a renewal is for."""
+        _, number, evictions = renewal
+        task = self.waiting.tasks.get(number)
+        return task is not None and task.past is not None and task.past.evictions == evictions
 
     # -- changes -----------------------------------------------------------------------------------------------
 
     def task(self, job: Job) -> Task:
         """What the scheduler needs to know of a job; raises what its arrival or its slowest run could not bear."""
         steady = isinstance(job.work, Fixed)
+        if self.outlook is not None:
+            job = blinded(job)
         if not steady:
             slowest_us(job, self.cluster)
         return Task(
@@ -144,44 +204,159 @@ class State:
         task.priority = self.policy.priority(task)
         self.waiting.add(task)
         self.arrived += 1
-        self.arrived_work += task.work
-        self.longest_us = max(self.longest_us, task.duration_us)
+        self.arrived_work += task.shape.gpus * task.duration_us
+        if task.duration_us > self.longest_us:
+            self.see(self.now_us, task.duration_us)
         if self._virtual is not None:
             self._virtual.arrive(self.now_us, task)
 
+    def see(self, now_us: int, duration_us: int) -> None:
+        """A duration is believed or observed."""
+        if duration_us > self.longest_us:
+            self.longest_us = duration_us
+            if self.outlook is not None:
+                self.outlook.longest.append((now_us, duration_us))
+
     def advance(self, now_us: int) -> None:
-        """Move the clock; virtual completions on the way become due."""
+        """Move the clock; virtual completions on the way become due, and jobs outlive what was believed of them."""
         self.now_us = now_us
+        if self._unsettled:
+            self._overrun()
+            self._renew()
         if self._virtual is not None:
             self._virtual.advance(now_us)
 
-    def start(self, task: Task, offer: Offer, on_budget: bool) -> None:
+    def _renew(self) -> None:
+        """Let the evicted tasks that have waited long enough count as if they had held nothing."""
+        while (renewal_us := self.next_renewal_us) is not None and renewal_us <= self.now_us:
+            task = self.waiting.tasks[heappop(self._renewals)[1]]
+            assert task.past is not None
+            self.waiting.remove(task)
+            task.past = replace(task.past, held_us=0)
+            self._wait(task)
+
+    def _wait(self, task: Task) -> None:
+        """Let a task wait at a place of its own; it waits at the old one where the policy cannot tell."""
+        try:
+            task.priority = self.policy.priority(task)
+        finally:
+            self.waiting.add(task)
+
+    def _overrun(self) -> None:
+        """Count the running jobs that have outlived what was believed of them at its highest; believe them longer."""
+        outlook, now_us = self.outlook, self.now_us
+        if outlook is None:
+            return
+        for job in outlook.late(now_us):
+            run = self.runs.get(job)
+            if run is None or not outlook.outlives(run, now_us):
+                continue
+            if outlook.overruns(run) and run.kind is _BACKFILL:
+                self.budget_gpus += run.gpus
+            end_us = outlook.later_us(run, self._reports.get(job), now_us, 0.5)
+            outlook.expect_by(run, end_us)
+            self.see(now_us, end_us - run.start_us)
+
+    def _put_off(self, outlook: Outlook) -> None:
+        """Believe anew of the running jobs that have outlived their expected end, when that end is asked for."""
+        while self._running and self._running[0].end_us <= self.now_us:
+            run = self._running[0]
+            outlook.repredictions += 1
+            self._expect(run, outlook.later_us(run, self._reports.get(run.task.job.id), self.now_us))
+
+    def report(self, job: str, iterations: int, iteration_us: Fraction | None, now_us: int) -> None:
+        """By now, a running job has done so many iterations; one takes as long as told, or as its placement allows."""
+        run = self.runs[job]
+        task, offer = run.task, offer_of(run)
+        pace = iteration_us or Fraction(offer.duration_us, iterations_of(task.job))
+        report = self._reports[job] = Report(iterations, now_us, pace)
+        if self.outlook is not None:
+            end_us = self.outlook.report(run, report, now_us)
+        else:
+            left = task.done + iterations_of(task.job) - iterations
+            told = report if iteration_us else None
+            end_us = now_us + (left_us(with_iterations(task.job, left), offer, told, self.cluster) if left else 1)
+        self._expect(run, end_us)
+
+    def _expect(self, run: Running, end_us: int) -> None:
+        """Give a running job another expected end."""
+        del self._running[bisect_left(self._running, run)]
+        later = run._replace(end_us=end_us)
+        insort(self._running, later)
+        self.runs[run.task.job.id] = later
+        self._reservation = None
+
+    def start(self, task: Task, offer: Offer, kind: StartKind) -> Running:
         """A waiting task takes the GPUs of an offer."""
         self.waiting.remove(task)
         if self._virtual is not None:
             self._virtual.leave(task)
-        loads = offer.placement.loads
+        loads, now_us = offer.placement.loads, self.now_us
         self.free.take(loads)
-        run = Running(self.now_us + offer.duration_us, task.number, task, loads, task.shape.gpus, on_budget)
-        insort(self.running, run)
-        self._run_of[task.job.id] = run
-        self.budget_gpus += run.gpus * on_budget
-        self._forget()
-
-    def finish(self, job: str) -> Running:
-        """A running job gives its GPUs back."""
-        run = self._run_of.pop(job)
-        del self.running[bisect_left(self.running, run)]
-        self.free.give(run.loads)
-        self.budget_gpus -= run.gpus * run.on_budget
-        self._forget()
-        return run
-
-    def _forget(self) -> None:
-        """Drop what was worked out for the free GPUs before."""
+        gpus, end_us, restart_us = task.shape.gpus, now_us + offer.duration_us, 0
+        if self._unsettled:
+            restart_us = 0 if task.past is None else self.restart_us or 0
+            end_us = now_us + restart_us + task.low_of(offer.duration_us)
+        run = Running(end_us, task.number, task, loads, gpus, kind, now_us, offer, restart_us)
+        insort(self._running, run)
+        self.runs[task.job.id] = run
+        if kind:
+            held = self.out_of_order_gpus = self.out_of_order_gpus + gpus
+            if held > self.most_out_of_order_gpus:
+                self.most_out_of_order_gpus = held
+            if kind is _ON_BUDGET:
+                self.budget_gpus += gpus
+        if self.outlook is not None:
+            self.outlook.start(run)
         self._reservation = None
         if self._offers:
             self._offers.clear()
+        return run
+
+    def finish(self, job: str) -> Running:
+        """A running job gives its GPUs back."""
+        run = self.runs.pop(job)
+        del self._running[bisect_left(self._running, run)]
+        self.free.give(run.loads)
+        if run.kind:
+            self.out_of_order_gpus -= run.gpus
+            if run.kind is _ON_BUDGET or (self.outlook is not None and job in self.outlook.overrun):
+                self.budget_gpus -= run.gpus
+        if self._reports:
+            self._reports.pop(job, None)
+        self._reservation = None
+        if self._offers:
+            self._offers.clear()
+        return run
+
+    def offer_without(self, task: Task, runs: Iterable[Running]) -> Offer | None:
+        """GPUs on offer for a task if some runs gave theirs back; None when it does not fit even then."""
+        free = self.free.copy()
+        for run in runs:
+            free.give(run.loads)
+        placed = self._place(task, free)
+        return None if placed is None else Offer(placed[0], task.duration_us if task.steady else placed[1])
+
+    def evict(self, run: Running) -> None:
+        """A running job gives its GPUs back before it is complete, and waits again for what is left of it."""
+        task, past, now_us = run.task, run.task.past, self.now_us
+        done = done_by(run, self._reports.get(task.job.id), now_us, self.cluster)
+        self.finish(task.job.id)
+        task.past = Past(
+            first_start_us=run.start_us if past is None else past.first_start_us,
+            evicted_us=now_us,
+            evictions=1 if past is None else past.evictions + 1,
+            held_us=run.held_us(now_us),
+            done=done,
+        )
+        if self.outlook is not None:
+            self.outlook.evict(run)
+        else:
+            keep(task, done - (0 if past is None else past.done), self.cluster)
+        self._wait(task)
+        renewal_us = self._renewal_us(task)
+        if renewal_us is not None:
+            heappush(self._renewals, (now_us + max(renewal_us, 1), task.number, task.past.evictions))
 
     def _delay_us(self, task: Task) -> int:
         """By how much a task enters late because the GPUs on offer are slow for it, in the hope of a better hole."""
@@ -196,7 +371,3 @@ class State:
 
     def _place(self, task: Task, free: FreeGpus) -> tuple[Placement, int] | None:
         return place_job(task.job, self.cluster, free, task.shape, self._placement)
-
-    def is_running(self, job: str) -> bool:
-        """Whether a job holds GPUs."""
-        return job in self._run_of

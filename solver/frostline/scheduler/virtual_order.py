@@ -38,7 +38,8 @@ class VirtualOrder:
     def arrive(self, now_us: int, task: Task) -> None:
         """Add a task's work to the machine."""
         self._waiting[task.number] = task
-        self._machine.arrive(now_us, task.number, task.work)
+        work = task.shape.gpus * task.duration_us if task.belief is None else task.belief.virtual_work
+        self._machine.arrive(now_us, task.number, work)
 
     def leave(self, task: Task) -> None:
         """A task has started: it is no longer due, though the machine still serves its work."""

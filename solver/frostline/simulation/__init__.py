@@ -2,5 +2,6 @@
 
 from frostline.simulation.engine import Progress, Result, run, simulate
 from frostline.simulation.metrics import Metrics, measure
+from frostline.simulation.predictions import PredictionFacts
 
-__all__ = ["Metrics", "Progress", "Result", "measure", "run", "simulate"]
+__all__ = ["Metrics", "PredictionFacts", "Progress", "Result", "measure", "run", "simulate"]

@@ -1,4 +1,8 @@
-"""The reference simulator: a heap of completions that drives the live scheduler."""
+"""The reference simulator: a heap of completions that drives the live scheduler.
+
+Where sizes are predicted, the instance holds the truth: jobs are blinded before the scheduler sees them, and they end
+when the truth says. A job that is evicted keeps the work it has done, in whole iterations where it has some.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,15 @@ from time import perf_counter
 from frostline.policies.base import Policy
 from frostline.policies.guarantee import GuaranteeReport, check_guarantee
 from frostline.policies.registry import make_policy
+from frostline.prediction.online import OnlinePredictor
 from frostline.problem.instance import Instance
 from frostline.problem.refusal import Refusal
 from frostline.problem.schedule import Schedule, Segment
+from frostline.scheduler.outlook import Predictor
 from frostline.scheduler.scheduler import Scheduler
 from frostline.simulation.metrics import Metrics, measure
+from frostline.simulation.predictions import PredictionFacts, prediction_facts
+from frostline.simulation.truth import Truth
 from frostline.units import instant_us
 
 __all__ = ["Progress", "Result", "run", "simulate"]
@@ -39,6 +47,8 @@ class Result:
         Figures over all finished jobs.
     guarantee : GuaranteeReport or None
         Check of the policy's per-job guarantee; None where it gives none.
+    prediction : PredictionFacts or None
+        Figures of the predictions; None where sizes were known.
     runtime_s : float
         Wall-clock seconds of the simulation alone.
     """
@@ -47,6 +57,7 @@ class Result:
     schedule: Schedule
     metrics: Metrics
     guarantee: GuaranteeReport | None
+    prediction: PredictionFacts | None = None
     runtime_s: float
 
 
@@ -54,6 +65,7 @@ def simulate(
     instance: Instance,
     policy: Policy | str,
     *,
+    predictor: Predictor | str | None = None,
     placement: str = "local-search",
     on_progress: Progress | None = None,
 ) -> Result:
@@ -65,6 +77,9 @@ def simulate(
         Cluster and jobs.
     policy : Policy or str
         A policy or its name with parameters.
+    predictor : Predictor or str, optional
+        What the scheduler goes by in place of the true sizes: a predictor that has seen nothing yet, or the name of a
+        size model. By default sizes are known.
     placement : str
         Placement method for training jobs that no server can hold alone, one of
         :data:`~frostline.placement.place.METHODS`.
@@ -83,13 +98,15 @@ def simulate(
     """
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     begin = perf_counter()
-    schedule = run(instance, chosen, placement=placement, on_progress=on_progress)
+    scheduler = _scheduler(instance, chosen, placement, predictor)
+    schedule = _drive(scheduler, instance, on_progress)
     runtime_s = perf_counter() - begin
     return Result(
         policy=chosen,
         schedule=schedule,
         metrics=measure(instance, schedule),
-        guarantee=check_guarantee(chosen, instance, schedule),
+        guarantee=check_guarantee(chosen, instance, schedule, scheduler.beliefs),
+        prediction=prediction_facts(instance, scheduler),
         runtime_s=runtime_s,
     )
 
@@ -98,6 +115,7 @@ def run(
     instance: Instance,
     policy: Policy,
     *,
+    predictor: Predictor | str | None = None,
     placement: str = "local-search",
     on_progress: Progress | None = None,
 ) -> Schedule:
@@ -105,12 +123,22 @@ def run(
 
     Events of one instant: completions, then arrivals, then virtual completions, then decisions.
     """
-    scheduler = Scheduler(instance.cluster, policy, expected=instance.jobs, placement=placement)
-    jobs = instance.jobs
+    return _drive(_scheduler(instance, policy, placement, predictor), instance, on_progress)
+
+
+def _scheduler(instance: Instance, policy: Policy, placement: str, predictor: Predictor | str | None) -> Scheduler:
+    chosen = OnlinePredictor(predictor) if isinstance(predictor, str) else predictor
+    return Scheduler(instance.cluster, policy, expected=instance.jobs, placement=placement, predictor=chosen)
+
+
+def _drive(scheduler: Scheduler, instance: Instance, on_progress: Progress | None) -> Schedule:
+    """Feed a scheduler the jobs of an instance and their completions."""
+    jobs, tell, truth = instance.jobs, on_progress or _silent, _truth(scheduler, instance)
+    submit, finish = (scheduler.submit, scheduler.finish) if truth is None else (truth.submit, truth.finish)
     releases = [*(instant_us(job.release_s) for job in jobs), _NEVER]
-    segments: list[Segment] = []
     refused: list[Refusal] = []
-    ends: list[tuple[int, int, str]] = []  # (completion, order of start, job)
+    segments: list[Segment] = [] if truth is None else truth.segments
+    ends: list[tuple[int, int, str]] = [] if truth is None else truth.ends  # (completion, index of the segment, job)
     coming = done = 0
     wake_us: int | None = None
     while coming < len(jobs) or ends or wake_us is not None:
@@ -120,22 +148,44 @@ def run(
         if wake_us is not None and wake_us < now_us:
             now_us = wake_us
         while ends and ends[0][0] == now_us:
-            scheduler.finish(heappop(ends)[2])
+            finish(heappop(ends)[2])
             done += 1
-            if on_progress is not None and done % _REPORT_EVERY == 0:
-                on_progress(done + len(refused), len(jobs))
+            if done % _REPORT_EVERY == 0:
+                tell(done + len(refused), len(jobs))
         while releases[coming] == now_us:
-            refusal = scheduler.submit(jobs[coming])
+            refusal = submit(jobs[coming])
             if refusal is not None:
                 refused.append(refusal)
             coming += 1
-        starts, wake_us = scheduler.advance_us(now_us)
+        starts, wake_us, evictions = scheduler.advance_us(now_us)
+        if truth is not None:
+            truth.follow(starts, evictions, now_us)
+            continue
         for start in starts:
             heappush(ends, (start.end_us, len(segments), start.job))
             segments.append(start)
-    if on_progress is not None:
-        on_progress(len(jobs), len(jobs))
-    return Schedule.of(segments, refused, policy_text(policy))
+    tell(len(jobs), len(jobs))
+    restart_us = scheduler.restart_us
+    return Schedule.of(segments, refused, policy_text(scheduler.policy), restart_us, predictor_text(scheduler))
+
+
+def _silent(done: int, total: int) -> None:
+    """Tell nobody of the progress."""
+
+
+def _truth(scheduler: Scheduler, instance: Instance) -> Truth | None:
+    """What the scheduler need not know; None where it knows all and evicts nobody, so that what it expects is true."""
+    if scheduler.outlook is None and scheduler.restart_us is None:
+        return None
+    return Truth(instance, scheduler)
+
+
+def predictor_text(scheduler: Scheduler) -> str:
+    """Name of the predictor of a scheduler, empty where there is none."""
+    if scheduler.outlook is None:
+        return ""
+    predictor = scheduler.outlook.predictor
+    return str(getattr(getattr(predictor, "model", predictor), "name", type(predictor).__name__))
 
 
 def policy_text(policy: Policy) -> str:

@@ -1,0 +1,93 @@
+"""How large the jobs really are, how much of them is done, and when they end: what the scheduler need not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+
+from frostline.prediction.size import blinded, size_of
+from frostline.problem.instance import Instance
+from frostline.problem.job import Fixed, Job
+from frostline.problem.refusal import Refusal, never_fits
+from frostline.problem.schedule import Segment
+from frostline.scheduler.scheduler import Scheduler
+from frostline.timing.duration import job_duration_us, left_after, slowest_us
+
+__all__ = ["Truth"]
+
+
+class Truth:
+    """The jobs of an instance as they are, between a scheduler that predicts or evicts and what happens.
+
+    Parameters
+    ----------
+    instance : Instance
+        Cluster and jobs.
+    scheduler : Scheduler
+        The scheduler. If it predicts sizes, it must not see them.
+
+    Attributes
+    ----------
+    segments : list of Segment
+        What has run or runs, each with its true end if it is not evicted before.
+    ends : list of (int, int, str)
+        Heap of (completion, index of the segment, job); the first one will happen, if nothing comes in between.
+    """
+
+    __slots__ = ("_blind", "_cluster", "_jobs", "_left", "_restart_us", "_running", "_scheduler", "ends", "segments")
+
+    def __init__(self, instance: Instance, scheduler: Scheduler) -> None:
+        self._scheduler, self._cluster = scheduler, instance.cluster
+        self._restart_us, self._blind = scheduler.restart_us or 0, scheduler.outlook is not None
+        self.segments: list[Segment] = []
+        self.ends: list[tuple[int, int, str]] = []
+        self._jobs = {job.id: job for job in instance.jobs}
+        self._left: dict[str, Job] = {}  # jobs that were evicted, as large as what is left of them
+        self._running: dict[str, int] = {}  # index of its segment for every job that runs
+
+    def submit(self, job: Job) -> Refusal | None:
+        """Hand in what the scheduler may know of a job; raises what its slowest run could not bear."""
+        if not self._blind:
+            return self._scheduler.submit(job)
+        if not isinstance(job.work, Fixed) and never_fits(job, self._cluster) is None:
+            slowest_us(job, self._cluster)
+        return self._scheduler.submit(blinded(job))
+
+    def follow(self, starts: Iterable[Segment], evictions: Iterable[str], now_us: int) -> None:
+        """Cut the segments of the evicted jobs, then give each start its true end, if nothing comes in between."""
+        for job_id in evictions:
+            self._evict(job_id, now_us)
+        for start in starts:
+            index = self._running[start.job] = len(self.segments)
+            job = self._left.get(start.job)
+            begin_us = start.start_us if job is None else start.start_us + self._restart_us
+            end_us = begin_us + job_duration_us(job or self._jobs[start.job], self._cluster, start.placement)
+            self.segments.append(start._replace(end_us=end_us))
+            heappush(self.ends, (end_us, index, start.job))
+        self._drop_evicted()
+
+    def _drop_evicted(self) -> None:
+        """Leave a completion that will happen at the head of the heap."""
+        ends, running = self.ends, self._running
+        while ends and running.get(ends[0][2]) != ends[0][1]:
+            heappop(ends)
+
+    def _evict(self, job_id: str, now_us: int) -> None:
+        """A job loses its GPUs: its segment ends now, and what it has done is kept."""
+        index = self._running.pop(job_id)
+        segment = self.segments[index]
+        self.segments[index] = segment._replace(end_us=now_us)
+        job = self._left.get(job_id)
+        useful_us = now_us - segment.start_us - (0 if job is None else self._restart_us)
+        job = job or self._jobs[job_id]
+        self._left[job_id] = left_after(job, self._cluster, segment.placement, max(useful_us, 0))
+
+    def finish(self, job_id: str) -> None:
+        """Tell the scheduler that a job has completed, and if it predicts, how large it was and how it ended."""
+        del self._running[job_id]
+        job = self._jobs[job_id]
+        if self._blind:
+            self._scheduler.finish(job_id, size_of(job), job.status)
+        else:
+            self._scheduler.finish(job_id)
+        self._drop_evicted()

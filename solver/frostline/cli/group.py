@@ -22,6 +22,9 @@ INFEASIBLE, BAD_INPUT, INTERRUPTED = 1, 2, 130
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "simulate": ("simulate", "Run a trace or an instance under policies, check every schedule, compare with a bound."),
     "place": ("place", "Place the replicas of a training job on free GPUs, for the least iteration time."),
+    "predict": ("predict", "Predict the size of every job of a trace from those that have finished, and score it."),
+    "freeze": ("freeze", "Show what each freeze level of a training job saves and costs, and which is best now."),
+    "solve": ("solve", "Find the best schedule of a whole instance, and prove how good it is."),
     "bound": ("bound", "Prove a lower bound on the flow time of every schedule."),
     "check": ("check", "Check a schedule against every rule, and say what is proved of it."),
     "convert": ("convert", "Convert traces and instances."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -12,6 +12,7 @@ from frostline.cli.group import UsageError
 from frostline.errors import FileError, UnknownNameError
 from frostline.problem.cluster import Cluster
 from frostline.problem.files import load_instance
+from frostline.problem.frozen import FrozenMap
 from frostline.problem.instance import Instance
 from frostline.problem.job import Job, Locality
 from frostline.report.workload import trace_summary
@@ -68,6 +69,8 @@ class Workload:
         Where the jobs come from.
     report : ReadReport or None
         What became of the rows of a trace.
+    start_s : mapping of str to float
+        When jobs started, as far as a trace tells; nothing is told at another load than that of the trace.
     """
 
     name: str
@@ -75,6 +78,7 @@ class Workload:
     cluster: Cluster | None
     provenance: Mapping[str, str]
     report: ReadReport | None = None
+    start_s: Mapping[str, float] = field(default_factory=lambda: FrozenMap({}))
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -139,14 +143,21 @@ def _trace(source: str, cluster: Cluster | None, reading: Reading) -> Workload:
     file = Path(source).name
     provenance = {"trace": file, "format": trace.report.format, "mode": trace.report.mode}
     name = file.removesuffix(".gz").removesuffix(".csv")
-    return Workload(name=name, jobs=trace.jobs, cluster=cluster, provenance=provenance, report=trace.report)
+    return Workload(
+        name=name,
+        jobs=trace.jobs,
+        cluster=cluster,
+        provenance=provenance,
+        report=trace.report,
+        start_s=trace.start_s,
+    )
 
 
 def _refuse_trace_options(source: str, reading: Reading) -> None:
     mode = {"mode": f"--{reading.mode}"}
-    for field in ("format", "mode", "time_unit", "zone", "duplicates"):
-        if getattr(reading, field) is not None:
-            option = mode.get(field, f"--{field.replace('_', '-')}")
+    for name in ("format", "mode", "time_unit", "zone", "duplicates"):
+        if getattr(reading, name) is not None:
+            option = mode.get(name, f"--{name.replace('_', '-')}")
             raise UsageError(f"{option} is for traces; {source} is an instance")
 
 
@@ -156,20 +167,20 @@ def _located(jobs: Sequence[Job], locality: str | None) -> tuple[Job, ...]:
 
 def _changed(workload: Workload, reading: Reading) -> Workload:
     """Workload with only the first jobs, or at another load; what was changed is added to its provenance."""
-    jobs, provenance = workload.jobs, dict(workload.provenance)
+    jobs, provenance, start_s = workload.jobs, dict(workload.provenance), workload.start_s
     if reading.jobs is not None:
         jobs = take(jobs, reading.jobs)
+        start_s = FrozenMap({job.id: start_s[job.id] for job in jobs if job.id in start_s})
         provenance["jobs"] = f"first {len(jobs)}"
     if reading.load is not None:
         if workload.cluster is None:
             raise UsageError("--load needs --cluster or --pool")
         jobs = rescale_load(jobs, workload.cluster.gpus, reading.load)
+        start_s = FrozenMap({})
         provenance["load"] = f"{reading.load:g} of {workload.cluster.gpus} GPUs"
     if jobs is workload.jobs:
         return workload
-    return Workload(
-        name=workload.name, jobs=jobs, cluster=workload.cluster, provenance=provenance, report=workload.report
-    )
+    return replace(workload, jobs=jobs, provenance=provenance, start_s=start_s)
 
 
 def as_locality(name: str | None) -> Locality:

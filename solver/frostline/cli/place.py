@@ -8,16 +8,39 @@ from typing import Annotated, Any
 
 import typer
 
-from frostline.cli.clusters import bandwidth, required_cluster, whole_numbers
+from frostline.cli.clusters import bandwidth, free_gpus, required_cluster
 from frostline.cli.group import INFEASIBLE, UsageError, fail
-from frostline.cli.options import ConfigOption, JsonOption, QuietOption, SeedOption, examples, number, whole_number
+from frostline.cli.options import (
+    ConfigOption,
+    FreeOption,
+    GlobalBatchOption,
+    GpusOption,
+    GpuTypeOption,
+    JsonOption,
+    MicroBatchesOption,
+    ModelArgument,
+    NicOption,
+    NvlinkOption,
+    PrecisionOption,
+    QuietOption,
+    ReplicaGpusOption,
+    ReplicasOption,
+    SeedOption,
+    ServersOption,
+    StagesOption,
+    TimeLimitOption,
+    UtilisationOption,
+    examples,
+    number,
+)
 from frostline.cli.output import Output
 from frostline.cli.plans import PlanOptions, network_of
-from frostline.errors import InvalidValueError, UnknownNameError
+from frostline.errors import UnknownNameError
 from frostline.placement.place import METHODS, place
 from frostline.placement.result import DoesNotFitError, PlacementResult
 from frostline.problem import Cluster, GpuType, TrainingPlan
 from frostline.problem.documents import check_ending, document_text, write_text
+from frostline.report.picture import check_plot
 from frostline.report.placement import (
     infeasible_summary,
     placement_lines,
@@ -27,7 +50,7 @@ from frostline.report.placement import (
     stage_table,
 )
 from frostline.report.placement_drawing import placement_drawing
-from frostline.report.plot_placement import check_plot, save_plot
+from frostline.report.plot_placement import save_plot
 from frostline.report.stage_traffic import traffic_lines
 from frostline.report.workload import cluster_summary
 from frostline.timing.contention import ContentionTime
@@ -51,32 +74,13 @@ _PLAN = ("stages", "global_batch", "micro_batches", "precision", "utilisation")
 
 
 def run(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Network file or name (frostline list models).")],
-    cluster: Annotated[
-        str, typer.Option("--cluster", metavar="SERVERSxGPUS|FILE", help="Servers, such as 4x8, or a JSON file.")
-    ],
-    stages: Annotated[
-        int | None,
-        typer.Option("--stages", parser=whole_number, metavar="N", help="Contiguous stages of balanced compute."),
-    ] = None,
-    replicas: Annotated[
-        str | None, typer.Option("--replicas", metavar="A,B,...", help="Replicas of each stage.")
-    ] = None,
-    gpus_per_replica: Annotated[
-        str | None,
-        typer.Option(
-            "--gpus-per-replica", metavar="A,B,...", help="GPUs of each replica, all in one server; one number for all."
-        ),
-    ] = None,
-    gpus: Annotated[
-        int | None,
-        typer.Option(
-            "--gpus", parser=whole_number, metavar="N", help="GPUs to spread over the stages, in place of --replicas."
-        ),
-    ] = None,
-    free: Annotated[
-        str | None, typer.Option("--free", metavar="A,B,...", help="Free GPUs by server; by default all.")
-    ] = None,
+    model: ModelArgument,
+    cluster: ServersOption,
+    stages: StagesOption = None,
+    replicas: ReplicasOption = None,
+    gpus_per_replica: ReplicaGpusOption = None,
+    gpus: GpusOption = None,
+    free: FreeOption = None,
     method: Annotated[
         str,
         typer.Option("--method", metavar="NAME", help=f"{', '.join(METHODS)}."),
@@ -90,34 +94,15 @@ def run(
     objective: Annotated[
         str, typer.Option("--objective", metavar="time|consolidate", help="What counts first: time, or few servers.")
     ] = "time",
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            "--time-limit",
-            parser=number,
-            metavar="SECONDS",
-            help="When a search stops with the best so far; without, auto stops after local search.",
-        ),
-    ] = None,
+    time_limit: TimeLimitOption = None,
     gap: Annotated[
         float,
         typer.Option("--gap", parser=number, metavar="X", help="Share of the bound at which a search may stop."),
     ] = 0.0,
-    global_batch: Annotated[
-        int | None,
-        typer.Option(
-            "--global-batch", parser=whole_number, metavar="N", help="Samples per iteration; by default 32 per GPU."
-        ),
-    ] = None,
-    micro_batches: Annotated[
-        int,
-        typer.Option("--micro-batches", parser=whole_number, metavar="N", help="Micro-batches that fill the pipeline."),
-    ] = 1,
-    precision: Annotated[str, typer.Option("--precision", metavar="NAME", help="fp32, tf32, fp16 or bf16.")] = "fp16",
-    utilisation: Annotated[
-        float,
-        typer.Option("--utilisation", parser=number, metavar="X", help="Share of the peak FLOPs that a GPU reaches."),
-    ] = 0.4,
+    global_batch: GlobalBatchOption = None,
+    micro_batches: MicroBatchesOption = 1,
+    precision: PrecisionOption = "fp16",
+    utilisation: UtilisationOption = 0.4,
     timing: Annotated[
         str,
         typer.Option(
@@ -127,15 +112,9 @@ def run(
             "link: every GPU has its own share of the card.",
         ),
     ] = "contention",
-    gpu_type: Annotated[
-        str | None, typer.Option("--gpu-type", metavar="NAME", help="GPU type of SERVERSxGPUS (frostline list gpus).")
-    ] = None,
-    nic: Annotated[
-        str | None, typer.Option("--nic", metavar="25GB/s", help="Network card of each server, one way.")
-    ] = None,
-    nvlink: Annotated[
-        str | None, typer.Option("--nvlink", metavar="300GB/s", help="Bandwidth between GPUs of a server, one way.")
-    ] = None,
+    gpu_type: GpuTypeOption = None,
+    nic: NicOption = None,
+    nvlink: NvlinkOption = None,
     certificate: Annotated[
         Path | None,
         typer.Option("--certificate", metavar="FILE.json", help="Write what proves the bound (frostline check FILE)."),
@@ -153,7 +132,7 @@ def run(
     network = network_of(model)
     cards = {"nic_bytes_per_s": bandwidth(nic, "--nic"), "nvlink_bytes_per_s": bandwidth(nvlink, "--nvlink")}
     servers = required_cluster(cluster, None, gpu_type=gpu_type, **cards)
-    room = _room(free, servers)
+    room = free_gpus(free, servers)
     options = PlanOptions.of(replicas=replicas, gpus=gpus, sizes=gpus_per_replica, stages=stages)
     need = options.need
     setting = {"model": network.name, "gpus": need, "cluster": cluster_summary(servers), "free": list(room)}
@@ -206,17 +185,6 @@ def _limit_s(method: str, exact: bool, time_limit: float | None) -> float | None
         others = ", ".join(name for name in METHODS if name not in _HEURISTICS)
         raise UsageError(f"--exact cannot go with --method {method}, which proves nothing; try {others}")
     return _EXACT_LIMIT_S if exact and time_limit is None else time_limit
-
-
-def _room(free: str | None, cluster: Cluster) -> tuple[int, ...]:
-    """Free GPUs of every server; all where nothing was said."""
-    room = whole_numbers(free, "--free", 0)
-    if room is None:
-        return cluster.capacities
-    if len(room) != len(cluster.servers):
-        rule = f"must have one entry for each of {len(cluster.servers)} servers"
-        raise InvalidValueError("option --free", "free", free, rule)
-    return room
 
 
 def _slowest_gpu(cluster: Cluster, precision: str) -> GpuType:

@@ -3,6 +3,7 @@
 from frostline.report.certificate import fault_summary, fault_table, flow_text
 from frostline.report.network import network_report, network_summary, network_table
 from frostline.report.placement import placement_lines, placement_summary, placement_table, stage_summary, stage_table
+from frostline.report.prediction import predictions_csv, replay_summary, replay_table
 from frostline.report.simulation import bound_summary, guarantee_text, passed, result_summary, result_table
 from frostline.report.table import Table
 from frostline.report.workload import (
@@ -32,8 +33,11 @@ __all__ = [
     "placement_lines",
     "placement_summary",
     "placement_table",
+    "predictions_csv",
     "refusal_summary",
     "refusal_text",
+    "replay_summary",
+    "replay_table",
     "result_summary",
     "result_table",
     "stage_summary",

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from io import BytesIO
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frostline.errors import FileError, MissingExtraError
 from frostline.placement.result import PlacementResult
 from frostline.problem.cluster import Cluster
-from frostline.problem.documents import write_bytes
 from frostline.problem.placement import Placement
 from frostline.report.numbers import bytes_text
+from frostline.report.picture import check_plot, new_figure, write_figure
 from frostline.report.placement_drawing import gpu_cells, servers_to_draw
 from frostline.timing.stage_graph import StageGraph
 
@@ -22,13 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["check_plot", "plot_placement", "save_plot", "server_traffic"]
+__all__ = ["plot_placement", "save_plot", "server_traffic"]
 
 _BUSY, _FREE, _EDGE = "0.75", "white", "0.25"
 _WIDEST_LINE = 6.0
-_DPI = 150
-_KINDS, _ENDINGS = ("png", "pdf", "svg"), ".png, .pdf or .svg"
-_NO_DATE: dict[str, dict[str, Any]] = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
 
 
 def plot_placement(
@@ -84,31 +79,10 @@ def save_plot(
     FileError
         The ending is not .png, .pdf or .svg, or the file cannot be written.
     """
-    kind = check_plot(path)
+    check_plot(path)
     figure = _figure(result, cluster)
-    from matplotlib import rc_context
-
     plot_placement(result, graph, cluster, free, ax=figure.add_subplot())
-    image = BytesIO()
-    with rc_context({"svg.hashsalt": "frostline"}):
-        figure.savefig(image, format=kind, bbox_inches="tight", dpi=_DPI, metadata=_NO_DATE[kind])
-    write_bytes(path, image.getvalue())
-
-
-def check_plot(path: Path) -> str:
-    """Format that the ending of a file names, if it can be written here; what :func:`save_plot` raises otherwise.
-
-    Examples
-    --------
-    >>> check_plot(Path("placement.jpg"))
-    Traceback (most recent call last):
-    frostline.errors.FileError: placement.jpg: must end in .png, .pdf or .svg
-    """
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in _KINDS:
-        raise FileError(path, f"must end in {_ENDINGS}")
-    _figure_class()
-    return kind
+    write_figure(path, figure)
 
 
 def server_traffic(graph: StageGraph, placement: Placement) -> dict[tuple[int, int], Fraction]:
@@ -129,18 +103,10 @@ def server_traffic(graph: StageGraph, placement: Placement) -> dict[tuple[int, i
     return {pair: amount for pair, amount in sorted(found.items()) if amount}
 
 
-def _figure_class() -> type[Figure]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("a plot", "matplotlib", "plot") from None
-    return Figure
-
-
 def _figure(result: PlacementResult, cluster: Cluster) -> Figure:
     shown = servers_to_draw(result.placement, cluster)
     widest = max(cluster.servers[m].gpus for m in shown)
-    return _figure_class()(figsize=(3 + 0.5 * widest, 2 + 0.45 * len(shown)))
+    return new_figure(3 + 0.5 * widest, 2 + 0.45 * len(shown))
 
 
 def _pairs(graph: StageGraph, placement: Placement) -> Iterator[tuple[tuple[int, int], Fraction]]:

@@ -91,7 +91,7 @@ def test_instance_elsewhere_and_another_one(run, refused, folder, trace, tmp_pat
 
 def test_files_that_are_no_schedule(refused, folder, tmp_path):
     assert "no such file" in refused("check", tmp_path / "none.json")
-    assert "expected frostline/schedule" in refused("check", folder / "instance.json.gz")
+    assert "an instance is checked with --certificate" in refused("check", folder / "instance.json.gz")
     assert "expected frostline/schedule" in refused("check", folder / "summary.json")
     cut = folder / "cut.json.gz"
     cut.write_bytes((folder / "schedule-fifo.json.gz").read_bytes()[:60])
@@ -101,15 +101,67 @@ def test_files_that_are_no_schedule(refused, folder, tmp_path):
 @pytest.mark.parametrize(
     # Releases 0, 1, 2. Shortest durations 100, 10, 5; virtual machine of 8 GPUs: flows 86.25, 11.25, 1.25.
     ("method", "flow"),
-    [("trivial", 115.0), ("srpt", 98.75), ("pointwise", 116.25), ("best", 116.25)],
+    [("trivial", 115.0), ("srpt", 98.75), ("pointwise", 116.25)],
 )
 def test_bounds_by_hand(run_json, trace, method, flow):
     document = run_json("bound", trace, "--cluster", "1x8", "--method", method)
     assert document["total_flow_s"] == pytest.approx(flow)
     assert document["total_completion_s"] == pytest.approx(flow + 3)
     assert document["mean_flow_s"] == pytest.approx(flow / 3)
-    assert document["method"] == ("pointwise" if method == "best" else method)
+    assert document["method"] == method
     assert document["certificate"]["total_release_us"] == 3_000_000
+
+
+@pytest.mark.parametrize("method", ["best", "lagrangian", "pointwise"])
+def test_certificate_of_a_bound(run, run_json, folder, method):
+    # The optimum is 135 s: the wide job first, then the other two side by side.
+    instance, proof = folder / "instance.json.gz", folder / "bound.json.gz"
+    bound = run_json("bound", instance, "--method", method, "--certificate", proof)
+    assert 116.25 <= bound["total_flow_s"] <= 135
+    document = run_json("check", instance, "--certificate", proof)
+    assert document["valid"] is True
+    (text,) = document["proved"]
+    assert text.startswith("no schedule without interruptions has a total completion time below")
+    schedule = folder / "schedule-fifo.json.gz"
+    document = run_json("check", instance, "--certificate", proof, schedule)
+    within = 100 * (322 / (float(text.split()[-2]) - 3) - 1)
+    assert f"mean flow within {within:.3g} % of the least that the certificate allows" in document["proved"]
+    assert run_json("check", schedule, "--certificate", proof)["proved"] == document["proved"]
+    assert run_json("check", proof)["proved"] == [text]
+    assert run_json("check", proof, "--instance", instance)["proved"] == [text]
+
+
+def test_optimal_schedule_by_certificate(run, run_json, tmp_path):
+    (tmp_path / "two.csv").write_text("id,submit_s,gpus,duration_s\na,0,5,10\nb,0,5,10\n", encoding="utf-8")
+    run("simulate", tmp_path / "two.csv", "--cluster", "1x8", "--policy", "fifo", "--out", tmp_path / "run")
+    instance, schedule = tmp_path / "run" / "instance.json.gz", tmp_path / "run" / "schedule-fifo.json.gz"
+    run_json("bound", instance, "--certificate", tmp_path / "bound.json")
+    proved = run_json("check", instance, "--certificate", tmp_path / "bound.json", schedule)["proved"]
+    assert "mean flow is optimal: the certificate proves that none is smaller" in proved
+
+
+def test_certificate_that_was_changed_or_is_of_another_instance(run, run_json, folder, trace, tmp_path):
+    instance, proof = folder / "instance.json.gz", folder / "bound.json"
+    run_json("bound", instance, "--method", "lagrangian", "--certificate", proof)
+    document = json.loads(proof.read_text(encoding="utf-8"))
+    document["bound"] += 1
+    proof.write_text(json.dumps(document), encoding="utf-8")
+    report = run_json("check", instance, "--certificate", proof, code=1)
+    assert [fault["kind"] for fault in report["faults"]] == ["damaged", "unproved"]
+    assert report["proved"] == []
+    run("convert", trace, tmp_path / "two.json", "--cluster", "1x8", "--jobs", "2")
+    run_json("bound", tmp_path / "two.json", "--method", "lagrangian", "--certificate", proof)
+    (fault,) = run_json("check", instance, "--certificate", proof, code=1)["faults"]
+    assert (fault["kind"], fault["job"], fault["text"]) == ("other_problem", "c", "job 'c' is left out of it")
+
+
+def test_options_that_do_not_go_together(refused, folder):
+    instance, schedule = folder / "instance.json.gz", folder / "schedule-fifo.json.gz"
+    assert "leaves no certificate" in refused("bound", instance, "--method", "srpt", "--certificate", folder / "b.json")
+    assert "must end in .json" in refused("bound", instance, "--certificate", folder / "b.txt")
+    assert "give one schedule" in refused("check", schedule, schedule)
+    assert "with --certificate" in refused("check", instance, schedule)
+    assert "expected frostline/certificate" in refused("check", instance, "--certificate", schedule)
 
 
 def test_bound_as_text(run, trace):

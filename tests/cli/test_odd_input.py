@@ -122,6 +122,8 @@ def files(monkeypatch, tmp_path, run):
     assert run("convert", "itp.csv", "instance.json.gz", "--pool", 8).exit_code == 0
     assert run("simulate", "philly.csv", "--cluster", "128x8", "--policy", "fifo", "--out", "run").exit_code == 0
     (tmp_path / "mine.json").write_bytes(gzip.decompress((tmp_path / "run" / "schedule-fifo.json.gz").read_bytes()))
+    words = ("run/instance.json.gz", "--method", "lagrangian", "--certificate", "bound.json")
+    assert run("bound", *words).exit_code == 0
     words = ("--gpus", 8, "--cluster", "2x4", "--certificate", "placement-certificate.json")
     assert run("place", "gpt2", *words).exit_code == 0
 

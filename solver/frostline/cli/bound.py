@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,20 +26,30 @@ from frostline.cli.options import (
     mode_of,
 )
 from frostline.cli.output import Output
-from frostline.relaxation import lower_bound
+from frostline.problem.documents import check_ending, document_text, write_text
+from frostline.problem.instance import Instance
+from frostline.relaxation import METHODS, Bound, bound_certificate, lower_bound
 from frostline.report.numbers import number_text
 from frostline.report.simulation import bound_summary, bound_text
 
-__all__ = ["EXAMPLES", "run"]
+__all__ = ["EXAMPLES", "run", "save_certificate"]
 
-EXAMPLES = examples("bound philly.csv --cluster 128x8", "bound run/instance.json.gz --method pointwise --json")
+EXAMPLES = examples(
+    "bound philly.csv --cluster 128x8", "bound run/instance.json.gz --method lagrangian --certificate bound.json"
+)
 
 
 def run(
     source: Annotated[str, typer.Argument(metavar="INSTANCE|TRACE", help="Instance file or name, or trace file.")],
     method: Annotated[
-        str, typer.Option("--method", metavar="NAME", help="trivial, srpt, mean_busy, pointwise or best.")
+        str, typer.Option("--method", metavar="NAME", help=f"{', '.join(METHODS[:-1])} or {METHODS[-1]}.")
     ] = "best",
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--certificate", metavar="FILE.json", help="Write what proves it (frostline check --certificate)."
+        ),
+    ] = None,
     cluster: ClusterOption = None,
     pool: PoolOption = None,
     strict: ModeOption = None,
@@ -65,8 +76,12 @@ def run(
         jobs=jobs,
         load=load,
     )
+    if certificate is not None:
+        check_ending(certificate)
     _, instance = read_instance(source, cluster, pool, reading)
     bound = lower_bound(instance, method)
+    if certificate is not None:
+        save_certificate(certificate, instance, bound)
     refused = len(instance.jobs) - bound.jobs
     output.document({**bound_summary(bound), "refused": refused, "certificate": bound.certificate})
     output.tell(bound_text(bound))
@@ -74,4 +89,13 @@ def run(
     output.tell(f"total flow {number_text(bound.total_flow_s)} s")
     if refused:
         output.remark(f"{refused:,} jobs that never fit are left out")
+    if certificate is not None:
+        output.remark(f"certificate written to {certificate}")
     return 0
+
+
+def save_certificate(path: Path, instance: Instance, bound: Bound) -> None:
+    """Write the certificate of a bound."""
+    document = bound_certificate(instance, bound)
+    members = [(name, value) for name, value in document.items() if name not in ("format", "version")]
+    write_text(path, document_text("certificate", members, []))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from frostline.certify import check_schedule
+from frostline.certify import check_bound, check_certificate, check_schedule
 from frostline.certify.placement import check_placement_certificate
 from frostline.cli.group import UsageError
 from frostline.cli.options import ConfigOption, JsonOption, QuietOption, examples
@@ -20,7 +20,17 @@ from frostline.problem import Instance, Schedule
 from frostline.problem.documents import Document, read_document
 from frostline.problem.files import load_instance, load_schedule
 from frostline.relaxation import lower_bound
-from frostline.report.certificate import fault_summary, fault_table, flow_text, guarantee_fault, guarantee_proof
+from frostline.report.certificate import (
+    bound_fault_summary,
+    certified_text,
+    fault_summary,
+    fault_table,
+    flow_text,
+    guarantee_fault,
+    guarantee_proof,
+)
+from frostline.report.numbers import number_text
+from frostline.units import US_PER_S
 
 __all__ = ["EXAMPLES", "run"]
 
@@ -28,42 +38,89 @@ EXAMPLES = examples(
     "check run/schedule-fifo.json.gz",
     "check mine.json --instance run/instance.json.gz --json",
     "check placement-certificate.json",
+    "check run/instance.json.gz --certificate bound.json run/schedule-fifo.json.gz",
 )
 
-_CERTIFICATE = "placement-certificate"
+_CERTIFICATE, _BOUND = "placement-certificate", "certificate"
 _NOWHERE: Mapping[str, None] = {"job": None, "server": None, "at_s": None}
 _RULES = "every job runs once, after its release, on its own GPUs and for as long as its work takes, or never fits"
+_PIECES = (
+    "every job runs, after its release, on its own GPUs and in pieces exactly as long as its work takes, or never fits"
+)
 
 
 def run(
-    schedule: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Schedule, or certificate of a placement (place --certificate).")
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="Schedule, certificate, or the instance that --certificate is about."),
     ],
+    schedule: Annotated[
+        Path | None, typer.Argument(metavar="[SCHEDULE]", help="Schedule, where FILE is its instance.")
+    ] = None,
     instance: Annotated[
         Path | None,
         typer.Option("--instance", metavar="FILE", help="Its instance; by default instance.json.gz beside it."),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option("--certificate", metavar="FILE", help="Certificate of a bound (bound --certificate)."),
     ] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     config: ConfigOption = None,
 ) -> int:
-    """Check a schedule against every rule, list every fault, and say what is proved of it."""
+    """Check a schedule against every rule, or a certificate, list every fault, and say what is proved."""
     output = Output(command="check", as_json=json, quiet=quiet)
-    kind, document = read_document(schedule, ["schedule", _CERTIFICATE])
+    kind, document = read_document(file, ["schedule", _CERTIFICATE, _BOUND, "instance"])
     if kind == _CERTIFICATE:
         if instance is not None:
             raise UsageError("--instance goes with a schedule; the certificate of a placement states its problem")
         return _check_certificate(document, output)
-    problem = load_instance(instance or _beside(schedule))
-    solution = load_schedule(schedule, problem)
-    faults = [fault_summary(fault) for fault in check_schedule(problem, solution).faults]
-    proved: list[str] = []
-    if not faults:
-        guarantee = _guarantee(problem, solution)
-        if guarantee is not None and not guarantee.holds:
-            faults.append(guarantee_fault(solution.policy, guarantee))
-        proved = _proved(problem, solution, guarantee)
+    if kind == _BOUND:
+        return _check_bound(document, None if instance is None else load_instance(instance), None, output)
+    if kind == "instance":
+        if certificate is None or instance is not None:
+            raise UsageError("an instance is checked with --certificate; a schedule of it comes after it, or first")
+        problem = load_instance(file)
+    else:
+        if schedule is not None:
+            raise UsageError("give one schedule")
+        problem, schedule = load_instance(instance or _beside(file)), file
+    solution = None if schedule is None else load_schedule(schedule, problem)
+    if certificate is not None:
+        return _check_bound(read_document(certificate, [_BOUND])[1], problem, solution, output)
+    assert solution is not None
+    return _check_schedule(problem, solution, output)
+
+
+def _check_schedule(problem: Instance, solution: Schedule, output: Output) -> int:
+    faults, proved = _judged(problem, solution)
     return _tell(output, faults, proved, solution.policy)
+
+
+def _judged(problem: Instance, solution: Schedule) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """Faults of a schedule, and what is proved of it where it has none."""
+    faults: list[Mapping[str, Any]] = [fault_summary(fault) for fault in check_schedule(problem, solution).faults]
+    if faults:
+        return faults, []
+    guarantee = _guarantee(problem, solution)
+    if guarantee is not None and not guarantee.holds:
+        faults.append(guarantee_fault(solution.policy, guarantee))
+    return faults, _proved(problem, solution, guarantee)
+
+
+def _check_bound(document: Document, problem: Instance | None, solution: Schedule | None, output: Output) -> int:
+    """Check the certificate of a bound, in integers, and compare a schedule with it."""
+    stated = {"format": f"frostline/{_BOUND}", "version": 1, **document}
+    report = check_certificate(stated) if problem is None else check_bound(problem, stated)
+    faults: list[Mapping[str, Any]] = [bound_fault_summary(fault) for fault in report.faults]
+    proved = [report.proved] if report.valid else []
+    if problem is not None and solution is not None:
+        more, told = _judged(problem, solution)
+        faults, proved = faults + more, proved + told
+        if not faults:
+            proved.append(certified_text(problem, solution, stated["problem"], report))
+    return _tell(output, faults, proved, None if solution is None else solution.policy)
 
 
 def _check_certificate(document: Document, output: Output) -> int:
@@ -91,7 +148,12 @@ def _beside(schedule: Path) -> Path:
 
 
 def _guarantee(instance: Instance, schedule: Schedule) -> GuaranteeReport | None:
-    """Guarantee of the policy that the schedule names, checked; None where that policy is unknown or gives none."""
+    """Guarantee of the policy that the schedule names, checked; None where that policy is unknown or gives none.
+
+    What a schedule by predicted sizes guarantees depends on what was predicted, which its file does not tell.
+    """
+    if schedule.predictor:
+        return None
     try:
         policy = make_policy(schedule.policy)
     except FrostlineError:
@@ -99,9 +161,17 @@ def _guarantee(instance: Instance, schedule: Schedule) -> GuaranteeReport | None
     return check_guarantee(policy, instance, schedule)
 
 
+def _rules(schedule: Schedule) -> str:
+    """The rules that a valid schedule keeps."""
+    if schedule.restart_us is None:
+        return _RULES
+    restart = f"{number_text(schedule.restart_us / US_PER_S)} s of restart after each eviction"
+    return f"{_PIECES}; {schedule.evictions:,} evictions, {restart}"
+
+
 def _proved(instance: Instance, schedule: Schedule, guarantee: GuaranteeReport | None) -> list[str]:
     flow = flow_text(instance, schedule, lower_bound(instance))
-    proved = [_RULES, *([flow] if flow else [])]
+    proved = [_rules(schedule), *([flow] if flow else [])]
     if guarantee is not None and guarantee.holds:
         proved.append(guarantee_proof(schedule.policy, guarantee))
     return proved

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from frostline.certify import check_schedule
+from frostline.cli.bound import save_certificate
 from frostline.cli.group import INFEASIBLE, INTERRUPTED, UsageError, fail
 from frostline.cli.inputs import Reading, read_instance
 from frostline.cli.options import (
@@ -31,7 +32,7 @@ from frostline.cli.options import (
     number,
     whole_number,
 )
-from frostline.cli.output import Output, json_text
+from frostline.cli.output import Output
 from frostline.offline import (
     METHODS,
     VARIANTS,
@@ -50,7 +51,7 @@ from frostline.offline import (
 )
 from frostline.offline.solve import EFFORT
 from frostline.problem import Instance, Schedule
-from frostline.problem.documents import check_ending, write_text
+from frostline.problem.documents import check_ending
 from frostline.problem.files import save
 from frostline.relaxation import lower_bound
 from frostline.report.certificate import fault_summary
@@ -63,7 +64,7 @@ __all__ = ["EXAMPLES", "run"]
 EXAMPLES = examples(
     "solve run/instance.json.gz --objective flow --time-limit 60 --gap 0.01 --json",
     "solve q06 --objective makespan --out optimum/",
-    "solve trace.csv --pool 8 --jobs 20 --objective completion --certificate bound.json",
+    "solve trace.csv --repair --pool 8 --jobs 20 --objective completion --certificate bound.json",
 )
 
 _HINTS = "asrpt,sjf,smallest-area,easy"
@@ -231,7 +232,5 @@ def _save(result: SolveResult, out: Path) -> None:
 def _certify(result: SolveResult, path: Path, output: Output) -> None:
     """Write the certificate of the best relaxation; what a solver proved beyond it has none."""
     bound = lower_bound(result.instance, "best")
-    members = {name: value for name, value in bound.certificate.items() if name not in ("format", "version")}
-    kind = str(bound.certificate["format"]).removeprefix("frostline/")
-    write_text(path, json_text(kind, members) + "\n")
+    save_certificate(path, result.instance, bound)
     output.remark(f"certificate of {bound.method}, total completion {bound.total_completion_s:.12g} s, in {path}")

@@ -1,50 +1,39 @@
 """Lower bounds on the total completion time and the total flow time of every schedule.
 
-Each bound holds against schedules that know the future, preempt and migrate at will. All are computed in exact
-integers over the instance whose times are whole microseconds, which is the instance that schedules are made for.
+Each bound holds against schedules that know the future. Those of :data:`BOUNDS` hold even where these preempt and
+migrate at will; those by prices, ``lagrangian`` and ``one-shot``, where they run every job in one piece. All are in
+exact integers over the instance whose times are whole microseconds, which is the instance that schedules are made for.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heappop, heappush
+from math import ceil
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any
 
-from frostline.errors import UnknownNameError
-from frostline.problem.cluster import Cluster
+import numpy as np
+
+from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.problem.instance import Instance
-from frostline.problem.job import Job
-from frostline.problem.refusal import never_fits
+from frostline.relaxation.lagrangian.ascent import best_prices, one_shot
+from frostline.relaxation.lagrangian.certificate import certificate_of
+from frostline.relaxation.lagrangian.jit import loops
+from frostline.relaxation.lagrangian.kernel import Ints
+from frostline.relaxation.lagrangian.prices import Evaluation, exact_sum
+from frostline.relaxation.lagrangian.problem import price_problem
+from frostline.relaxation.rigid import Rigid, RigidColumns, rigid_columns, rigid_jobs
 from frostline.relaxation.srpt import virtual_completions
-from frostline.timing.duration import fastest_us
-from frostline.units import US_PER_S, instant_us
+from frostline.units import US_PER_S
 
-__all__ = ["BOUNDS", "Bound", "Rigid", "lower_bound", "rigid_jobs"]
+__all__ = ["BOUNDS", "METHODS", "Bound", "Rigid", "bound_certificate", "lower_bound", "rigid_jobs"]
 
-
-class Rigid(NamedTuple):
-    """What a relaxation keeps of a job: release, shortest duration, GPUs; times in microseconds."""
-
-    release_us: int
-    duration_us: int
-    gpus: int
-
-    @property
-    def work(self) -> int:
-        """GPU-microseconds, the work it brings to the virtual machine."""
-        return self.gpus * self.duration_us
-
-
-def rigid_jobs(jobs: Iterable[Job], cluster: Cluster) -> list[Rigid]:
-    """Relaxed jobs, in the order given, without those that never fit."""
-    return [
-        Rigid(instant_us(job.release_s), fastest_us(job, cluster), job.gpus)
-        for job in jobs
-        if never_fits(job, cluster) is None
-    ]
+_MOST = 2**62
+_MANY = 10_000  # jobs from which on loading compiled code pays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +50,20 @@ class Bound:
         Bound on the sum of completion times, in microseconds.
     release_us : int
         Sum of release times; the bound on total flow is the difference.
+    prices : Evaluation or None
+        Prices of GPUs that prove it, of a bound by prices: it holds for schedules that run every job in one piece.
     """
 
     method: str
     jobs: int
     completion_us: Fraction
     release_us: int
+    prices: Evaluation | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def allows_interruptions(self) -> bool:
+        """Whether the bound holds for schedules that interrupt jobs, too."""
+        return self.prices is None
 
     @property
     def total_completion_s(self) -> float:
@@ -97,36 +94,49 @@ class Bound:
         }
 
 
-def trivial(jobs: list[Rigid], gpus: int) -> Fraction:
+def trivial(jobs: RigidColumns, gpus: int) -> Fraction:
     """No job completes before release + shortest duration."""
-    return Fraction(sum(job.release_us + job.duration_us for job in jobs))
+    return Fraction(exact_sum(jobs.release_us) + exact_sum(jobs.duration_us))
 
 
-def srpt(jobs: list[Rigid], gpus: int) -> Fraction:
+def srpt(jobs: RigidColumns, gpus: int) -> Fraction:
     """The virtual machine finishes no later than any schedule, k-th completion by k-th completion."""
-    return Fraction(sum(_virtual(jobs, gpus)), gpus)
+    virtual = _virtual(jobs, gpus)
+    return Fraction(sum(virtual) if isinstance(virtual, list) else exact_sum(virtual), gpus)
 
 
-def pointwise(jobs: list[Rigid], gpus: int) -> Fraction:
+def pointwise(jobs: RigidColumns, gpus: int) -> Fraction:
     """Both counting bounds at once: the k-th completion is at least the k-th of either."""
-    single = sorted((job.release_us + job.duration_us) * gpus for job in jobs)
-    return Fraction(sum(map(max, sorted(_virtual(jobs, gpus)), single)), gpus)
+    virtual = _virtual(jobs, gpus)
+    single = (jobs.release_us + jobs.duration_us).tolist()
+    if not isinstance(virtual, list):
+        kth = np.maximum(np.sort(virtual), np.sort(jobs.release_us + jobs.duration_us) * gpus)
+        return Fraction(exact_sum(kth), gpus)
+    return Fraction(sum(map(max, sorted(virtual), sorted(at * gpus for at in single))), gpus)
 
 
-def mean_busy(jobs: list[Rigid], gpus: int) -> Fraction:
+def mean_busy(jobs: RigidColumns, gpus: int) -> Fraction:
     """Completion is at least the mean busy time plus half the duration.
 
     On the virtual machine the sum of mean busy times is least when the job of least *original* work has priority
     (M. X. Goemans, *Improved approximation algorithms for scheduling with release dates*, SODA 1997). Each mean is
     floored to 1/G microseconds, which keeps the bound valid.
     """
-    twice = sum(moment // work for moment, work in _busy_moments(jobs, gpus))
-    twice += sum(job.duration_us * gpus for job in jobs)
+    rows = jobs.rows
+    twice = sum(moment // work for moment, work in _busy_moments(rows, gpus))
+    twice += sum(job.duration_us * gpus for job in rows)
     return Fraction(twice, 2 * gpus)
 
 
-def _virtual(jobs: list[Rigid], gpus: int) -> list[int]:
-    return virtual_completions(((job.release_us, job.work) for job in jobs), gpus)
+def _virtual(jobs: RigidColumns, gpus: int) -> list[int] | Ints:
+    """Virtual completions: compiled where that is possible and the numbers are small enough, to the same values."""
+    run = loops() if len(jobs.ids) >= _MANY else None
+    last = int(jobs.release_us.max()) * gpus + float(jobs.gpus.astype(float) @ jobs.duration_us)
+    if run is None or max(last, -int(jobs.release_us.min()) * gpus) > _MOST:
+        work = map(operator.mul, jobs.gpus.tolist(), jobs.duration_us.tolist())
+        return virtual_completions(zip(jobs.release_us.tolist(), work, strict=True), gpus)
+    completions: Ints = run.shortest_remaining(jobs.release_us * gpus, jobs.gpus * jobs.duration_us)
+    return completions
 
 
 def _busy_moments(jobs: list[Rigid], gpus: int) -> Iterable[tuple[int, int]]:
@@ -156,9 +166,13 @@ def _busy_moments(jobs: list[Rigid], gpus: int) -> Iterable[tuple[int, int]]:
     return zip(moment, (job.work for job in jobs), strict=True)
 
 
-BOUNDS: Mapping[str, Callable[[list[Rigid], int], Fraction]] = MappingProxyType(
+BOUNDS: Mapping[str, Callable[[RigidColumns, int], Fraction]] = MappingProxyType(
     {"trivial": trivial, "srpt": srpt, "mean_busy": mean_busy, "pointwise": pointwise}
 )
+"""Bounds against all schedules, those that interrupt jobs included."""
+
+METHODS = (*BOUNDS, "one-shot", "lagrangian", "best")
+"""What :func:`lower_bound` can be asked for."""
 
 
 def lower_bound(instance: Instance, method: str = "pointwise") -> Bound:
@@ -169,7 +183,9 @@ def lower_bound(instance: Instance, method: str = "pointwise") -> Bound:
     instance : Instance
         Cluster and jobs; jobs that never fit are left out.
     method : str
-        ``trivial``, ``srpt``, ``mean_busy``, ``pointwise``, or ``best``: the greatest of them, under its own name.
+        ``trivial``, ``srpt``, ``mean_busy`` or ``pointwise``; ``lagrangian``, by the best prices of GPUs that some
+        iterations find, or ``one-shot``, by prices without iterations; ``best``: the greater of ``pointwise`` and
+        ``lagrangian``, which leave certificates, under its own name.
 
     Raises
     ------
@@ -178,20 +194,65 @@ def lower_bound(instance: Instance, method: str = "pointwise") -> Bound:
 
     Examples
     --------
-    >>> from frostline.problem.job import Fixed
+    >>> from frostline.problem.cluster import Cluster
+    >>> from frostline.problem.job import Fixed, Job
     >>> jobs = [Job(id="a", release_s=0, work=Fixed(duration_s=10), gpus=8),
     ...         Job(id="b", release_s=0, work=Fixed(duration_s=2), gpus=4)]
     >>> instance = Instance(cluster=Cluster.pool(8), jobs=jobs)
-    >>> {name: lower_bound(instance, name).total_completion_s for name in BOUNDS}
-    {'trivial': 12.0, 'srpt': 12.0, 'mean_busy': 12.5, 'pointwise': 13.0}
+    >>> [f"{name} {lower_bound(instance, name).total_completion_s:g}" for name in METHODS]
+    ['trivial 12', 'srpt 12', 'mean_busy 12.5', 'pointwise 13', 'one-shot 14', 'lagrangian 14', 'best 14']
     """
-    jobs = rigid_jobs(instance.jobs, instance.cluster)
-    if method == "best":
-        values = {name: bound(jobs, instance.cluster.gpus) if jobs else Fraction(0) for name, bound in BOUNDS.items()}
-        method = max(values, key=lambda name: values[name])
-        value = values[method]
-    elif method in BOUNDS:
-        value = BOUNDS[method](jobs, instance.cluster.gpus) if jobs else Fraction(0)
-    else:
-        raise UnknownNameError("bound", method, [*BOUNDS, "best"])
-    return Bound(method=method, jobs=len(jobs), completion_us=value, release_us=sum(job.release_us for job in jobs))
+    if method not in METHODS:
+        raise UnknownNameError("bound", method, METHODS)
+    jobs = rigid_columns(instance)
+    names = ["pointwise", "lagrangian"] if method == "best" else [method]
+    bounds = [_bound(instance, jobs, name) for name in names]
+    return max(bounds, key=lambda bound: bound.completion_us)
+
+
+def _bound(instance: Instance, jobs: RigidColumns, method: str) -> Bound:
+    count, release_us = len(jobs.ids), exact_sum(jobs.release_us)
+    if not count:
+        return Bound(method=method, jobs=0, completion_us=Fraction(0), release_us=0)
+    if method in BOUNDS:
+        value = BOUNDS[method](jobs, instance.cluster.gpus)
+        return Bound(method=method, jobs=count, completion_us=value, release_us=release_us)
+    problem = price_problem(instance)
+    found = one_shot(problem) if method == "one-shot" else best_prices(problem).best
+    value = Fraction(found.bound * problem.tick_us)
+    return Bound(method=method, jobs=count, completion_us=value, release_us=release_us, prices=found)
+
+
+def bound_certificate(instance: Instance, bound: Bound) -> dict[str, Any]:
+    """Certificate of a bound by prices or of the pointwise bound, for :func:`frostline.certify.check_certificate`.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance that the bound is for.
+    bound : Bound
+        The bound.
+
+    Raises
+    ------
+    InvalidValueError
+        The method leaves no certificate.
+
+    Examples
+    --------
+    >>> from frostline.problem.cluster import Cluster
+    >>> from frostline.problem.job import Fixed, Job
+    >>> jobs = [Job(id=i, release_s=0, work=Fixed(duration_s=10), gpus=8) for i in "ab"]
+    >>> instance = Instance(cluster=Cluster.pool(8), jobs=jobs)
+    >>> certificate = bound_certificate(instance, lower_bound(instance))
+    >>> certificate["bound"], certificate["problem"]["tick_us"], certificate["proof"]
+    (3, 10000000, 'pointwise')
+    """
+    problem = price_problem(instance)
+    if bound.prices is not None:
+        return certificate_of(problem, bound.prices)
+    if bound.method != "pointwise" or not bound.jobs:
+        rule = "leaves no certificate; pointwise, one-shot and lagrangian do, where there are jobs"
+        raise InvalidValueError("bound", "method", bound.method, rule)
+    ticks = RigidColumns(ids=problem.ids, release_us=problem.release, duration_us=problem.duration, gpus=problem.width)
+    return certificate_of(problem, "pointwise", ceil(pointwise(ticks, problem.gpus)))

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from frostline.certify.schedule import Fault
+from frostline.certify.tree import BoundFault, BoundReport
 from frostline.policies.guarantee import GuaranteeReport
 from frostline.problem.instance import Instance
 from frostline.problem.schedule import Schedule
@@ -15,7 +16,15 @@ from frostline.report.numbers import number_text
 from frostline.report.table import Table
 from frostline.units import instant_us
 
-__all__ = ["fault_summary", "fault_table", "flow_text", "guarantee_fault", "guarantee_proof"]
+__all__ = [
+    "bound_fault_summary",
+    "certified_text",
+    "fault_summary",
+    "fault_table",
+    "flow_text",
+    "guarantee_fault",
+    "guarantee_proof",
+]
 
 
 def fault_summary(fault: Fault) -> dict[str, Any]:
@@ -63,6 +72,57 @@ def flow_text(instance: Instance, schedule: Schedule, bound: Bound) -> str | Non
     if flow == least:
         return f"mean flow is optimal: it equals the lower bound {bound.method}"
     return f"mean flow within {100 * float(flow / least - 1):.3g} % of the lower bound {bound.method}"
+
+
+def bound_fault_summary(fault: BoundFault) -> dict[str, Any]:
+    """A fault of a bound certificate as plain JSON values."""
+    return {"kind": fault.kind.value, "job": fault.job, "server": None, "at_s": None, "text": fault.text}
+
+
+def certified_text(instance: Instance, schedule: Schedule, problem: Mapping[str, Any], report: BoundReport) -> str:
+    """How far a valid schedule is from the bound of a valid certificate of its instance.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    schedule : Schedule
+        The schedule.
+    problem : mapping
+        The problem that the certificate states.
+    report : BoundReport
+        What the check of the certificate gave.
+
+    Examples
+    --------
+    >>> from frostline.certify import check_bound
+    >>> from frostline.problem import Cluster, Fixed, Job
+    >>> from frostline.relaxation import bound_certificate, lower_bound
+    >>> from frostline.simulation import simulate
+    >>> jobs = [Job(id=i, release_s=0, work=Fixed(duration_s=10), gpus=5) for i in "ab"]
+    >>> instance = Instance(cluster=Cluster.uniform(1), jobs=jobs)
+    >>> certificate = bound_certificate(instance, lower_bound(instance, "best"))
+    >>> report = check_bound(instance, certificate)
+    >>> certified_text(instance, simulate(instance, "fifo").schedule, certificate["problem"], report)
+    'mean flow is optimal: the certificate proves that none is smaller'
+    """
+    completion_us = schedule.completion_us
+    if schedule.evictions:
+        return "the certificate says nothing of schedules that interrupt jobs, as this one does"
+    if problem["penalty"] is not None or report.bound_us is None or not completion_us:
+        return "the certificate cannot be compared with this schedule"
+    unit, weights = Fraction(*problem["weight_unit"]), problem["weight"] or [1] * len(problem["ids"])
+    weight = {job: unit * units for job, units in zip(problem["ids"], weights, strict=True)}
+    release_us = {job.id: instant_us(job.release_s) for job in instance.jobs}
+    released = sum((weight[job] * release_us[job] for job in completion_us), Fraction(0))
+    flow = sum((weight[job] * at for job, at in completion_us.items()), Fraction(0)) - released
+    least = report.bound_us - released
+    what = "mean flow" if problem["weight"] is None and unit == 1 else "weighted flow"
+    if flow == least:
+        return f"{what} is optimal: the certificate proves that none is smaller"
+    if least <= 0:
+        return f"the certificate proves nothing of the {what}"
+    return f"{what} within {100 * float(flow / least - 1):.3g} % of the least that the certificate allows"
 
 
 def guarantee_proof(policy: str, guarantee: GuaranteeReport) -> str:

@@ -1,0 +1,112 @@
+"""The problem that a bound certificate of an instance must state, derived without what made the certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from frostline.certify.prices import Jobs, MalformedError
+from frostline.certify.tree import BoundReport, check_certificate
+from frostline.problem.instance import Instance
+from frostline.problem.job import Elastic, Job
+from frostline.problem.placement_class import PlacementClass
+from frostline.problem.refusal import never_fits
+from frostline.timing.duration import fastest_us
+from frostline.units import instant_us
+
+__all__ = ["check_bound", "stated_problem"]
+
+
+def check_bound(instance: Instance, certificate: Mapping[str, Any]) -> BoundReport:
+    """Check a bound certificate, and that it is about an instance.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    certificate : mapping
+        The document, as read from JSON.
+
+    Examples
+    --------
+    >>> from frostline.problem import Cluster, Fixed
+    >>> from frostline.relaxation import bound_certificate, lower_bound
+    >>> jobs = [Job(id=i, release_s=0, work=Fixed(duration_s=10), gpus=3) for i in "abc"]
+    >>> instance = Instance(cluster=Cluster.pool(4), jobs=jobs)
+    >>> certificate = bound_certificate(instance, lower_bound(instance, "best"))
+    >>> check_bound(instance, certificate).proved
+    'no schedule without interruptions has a total completion time below 60 s'
+    >>> other = instance.replace(jobs=(*instance.jobs, jobs[0].replace(id="d")))
+    >>> [fault.text for fault in check_bound(other, certificate).faults]
+    ["job 'd' is left out of it"]
+    """
+    try:
+        Jobs(certificate.get("problem"))
+    except MalformedError:
+        return check_certificate(certificate)
+    return check_certificate(certificate, stated_problem(instance, certificate["problem"]))
+
+
+def stated_problem(instance: Instance, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of an instance, in the tick, the unit of weights and the choices that a certificate states.
+
+    Times are rounded down to ticks. Jobs that never fit are left out. Options that come from
+    elsewhere, ``choices="given"``, cannot be derived: such a certificate differs from every instance.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    stated : mapping
+        The problem of a certificate that :func:`~frostline.certify.tree.check_certificate` finds well formed.
+
+    Examples
+    --------
+    >>> from frostline.problem import Cluster, Fixed
+    >>> jobs = [Job(id="a", release_s=1, work=Fixed(duration_s=2.5), gpus=3)]
+    >>> stated = {"tick_us": 10**6, "choices": "asked", "weight_unit": [1, 1], "weight": None}
+    >>> stated_problem(Instance(cluster=Cluster.pool(4), jobs=jobs), stated)["duration"]
+    [2]
+    """
+    tick, (numerator, denominator) = stated["tick_us"], stated["weight_unit"]
+    jobs = [job for job in instance.jobs if never_fits(job, instance.cluster) is None]
+    elastic = stated["choices"] == "elastic"
+    rows = [_options(job, instance, elastic) for job in jobs]
+    weight: list[int] | None = None
+    counts = [len(row) for row in rows]
+    if stated["weight"] is not None or [numerator, denominator] != [1, 1]:
+        weight = [_units(job, Fraction(numerator, denominator)) for job in jobs]
+    return {
+        "gpus": instance.cluster.gpus,
+        "tick_us": tick,
+        "choices": "elastic" if elastic else "asked",
+        "weight_unit": [numerator, denominator],
+        "ids": [job.id for job in jobs],
+        "release": [instant_us(job.release_s) // tick for job in jobs],
+        "weight": None if weight is None or set(weight) <= {1} else weight,
+        "options": None if set(counts) <= {1} else counts,
+        "width": [width for row in rows for width, _ in row],
+        "duration": [length // tick for row in rows for _, length in row],
+        "penalty": None,
+    }
+
+
+def _units(job: Job, unit: Fraction) -> int:
+    """Weight of a job in units; 0, which no certificate may state, where that is not whole."""
+    weight = Fraction(repr(job.weight)) / unit
+    return weight.numerator if weight.denominator == 1 else 0
+
+
+def _options(job: Job, instance: Instance, elastic: bool) -> list[tuple[int, int]]:
+    """GPUs and shortest duration in microseconds of every way to run a job on one number of GPUs, at one level."""
+    work = job.work
+    if not elastic or not isinstance(work, Elastic):
+        return [(job.gpus, fastest_us(job, instance.cluster))]
+    options = []
+    for width in work.widths:
+        if width <= instance.cluster.gpus:
+            shortest = min(Fraction(repr(work.seconds(width, where, work.levels - 1))) for where in PlacementClass)
+            ns = -(-shortest * 10**9 // 1)
+            options.append((width, max(int(-(-work.iterations * ns // 1000)), 1)))
+    return options

@@ -1,0 +1,242 @@
+"""The checker of bound certificates: exact integers, the standard library, and nothing of what made them.
+
+A certificate states its problem, a bound on the weighted sum of completion times and penalties of every schedule that
+runs each job in one piece, and a proof. The proof is a tree in preorder: a split says that a job starts by an instant,
+or that it starts later, and is followed by a proof for either; prices with narrower windows prove the bound where a job
+starts outside of its own, and are followed by a proof for the inside; a leaf proves the bound by prices
+(:mod:`frostline.certify.prices`), or has a job whose window is empty. A proof by prices alone is a tree of one leaf.
+The proof may also be the word ``pointwise``, for a bound that needs no more than to be computed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from heapq import heappop, heappush
+from typing import Any
+
+from frostline.certify.prices import Jobs, Leaf, MalformedError, NegativePriceError, Window, fields, whole
+
+__all__ = ["BoundFault", "BoundFaultKind", "BoundReport", "check_certificate"]
+
+_FORMAT, _VERSION = "frostline/certificate", 1
+
+
+class BoundFaultKind(StrEnum):
+    """What may be wrong with a certificate."""
+
+    MALFORMED = "malformed"  # not a certificate, or a field that breaks its rule
+    NEGATIVE_PRICE = "negative_price"  # a price below 0, with which prices prove nothing
+    DAMAGED = "damaged"  # changed since it was written
+    OTHER_PROBLEM = "other_problem"  # about another problem than the one given
+    UNPROVED = "unproved"  # the proof does not reach the bound stated
+
+
+@dataclass(frozen=True, slots=True)
+class BoundFault:
+    """One thing that is wrong with a certificate, a sentence about it, and the job that it concerns, if one does."""
+
+    kind: BoundFaultKind
+    text: str
+    job: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundReport:
+    """All faults of a certificate and, if it has none, what it proves.
+
+    Parameters
+    ----------
+    faults : tuple of BoundFault
+        What is wrong; empty for a valid certificate.
+    proved : str
+        What is proved, in a sentence.
+    bound_us : Fraction or None
+        Bound on the weighted sum of completion times and penalties, in microseconds.
+    leaves : int
+        Leaves of the proof.
+    """
+
+    faults: tuple[BoundFault, ...]
+    proved: str = ""
+    bound_us: Fraction | None = None
+    leaves: int = 0
+
+    @property
+    def valid(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.faults
+
+
+def check_certificate(certificate: object, problem: Mapping[str, Any] | None = None) -> BoundReport:
+    """Check a bound certificate; nothing in it is taken on trust but the problem it states.
+
+    Parameters
+    ----------
+    certificate : object
+        The document, as read from JSON.
+    problem : mapping, optional
+        The problem that it must be about (:func:`frostline.certify.stated.stated_problem`).
+
+    Examples
+    --------
+    >>> from frostline.relaxation.lagrangian import PriceProblem, certificate_of, prove
+    >>> problem = PriceProblem.of_rows(2, [(0, [(2, 1, 0)]), (0, [(2, 2, 0)]), (0, [(1, 3, 0)])])
+    >>> certificate = certificate_of(problem, prove(problem, 10))
+    >>> check_certificate(certificate).proved
+    'no schedule without interruptions has a total completion time below 1e-05 s'
+    >>> certificate["bound"] += 1
+    >>> for fault in check_certificate(certificate).faults:
+    ...     print(fault.kind, "|", fault.text)
+    damaged | its content does not match its SHA-256
+    unproved | the proof reaches a bound of 10 ticks, not 11
+    """
+    try:
+        document = _Document(certificate)
+        faults = [*document.faults(problem)]
+    except MalformedError as error:
+        negative = isinstance(error, NegativePriceError)
+        kind = BoundFaultKind.NEGATIVE_PRICE if negative else BoundFaultKind.MALFORMED
+        return BoundReport(faults=(BoundFault(kind, str(error)),))
+    if faults:
+        return BoundReport(faults=tuple(faults))
+    return BoundReport(faults=(), proved=document.proved(), bound_us=document.bound_us, leaves=document.leaves)
+
+
+class _Document:
+    """A certificate whose fields keep their rules; those of the proof are read while it is checked."""
+
+    def __init__(self, certificate: object) -> None:
+        names = "format version problem bound proof"
+        *values, self.digest = fields(certificate, "certificate", f"{names} sha256")
+        self.content = dict(zip(names.split(), values, strict=True))
+        if values[0] != _FORMAT or whole(values[1], "version") != _VERSION:
+            raise MalformedError(f"certificate must have format {_FORMAT!r} and version {_VERSION}")
+        self.problem, bound, self.proof = values[2:]
+        self.jobs, self.bound, self.leaves = Jobs(self.problem), whole(bound, "bound"), 0
+
+    def faults(self, problem: Mapping[str, Any] | None) -> Iterator[BoundFault]:
+        if self.digest != _digest(self.content):
+            yield BoundFault(BoundFaultKind.DAMAGED, "its content does not match its SHA-256")
+        if problem is not None:
+            yield from _differences(self.problem, problem)
+        reached = _pointwise(self.jobs) if self.proof == "pointwise" else self._tree()
+        if reached is not None and reached < self.bound:
+            text = f"the proof reaches a bound of {reached} ticks, not {self.bound}"
+            yield BoundFault(BoundFaultKind.UNPROVED, text)
+
+    def _tree(self) -> int | None:
+        """Least bound of all leaves; None where every leaf has an empty window."""
+        if type(self.proof) is not list:
+            raise MalformedError("proof must be 'pointwise' or a list of nodes")
+        nodes, reached = iter(enumerate(self.proof)), None
+        branches: list[dict[int, Window]] = [{}]
+        while branches:
+            windows = branches.pop()
+            i, node = next(nodes, (len(self.proof), None))
+            if type(node) is list:
+                job, at = self._split(node, f"proof[{i}]")
+                low, high = windows.get(job, (self.jobs.release[job], None))
+                by = (low, at if high is None else min(high, at))
+                branches += [windows | {job: (max(low, at + 1), high)}, windows | {job: by}]
+                continue
+            if type(node) is dict and "windows" in node:
+                narrower = self._windows(node["windows"], f"proof[{i}].windows")
+                rest = {name: value for name, value in node.items() if name != "windows"}
+                bound = Leaf(rest, f"proof[{i}]", self.jobs).bound(windows, narrower)
+                reached = bound if reached is None else min(reached, bound)
+                branches.append({**windows, **narrower})
+                continue
+            self.leaves += 1
+            if any(high is not None and low > high for low, high in windows.values()):
+                if node != "empty":
+                    raise MalformedError(f"proof[{i}] must be 'empty': a job has no start left")
+                continue
+            bound = Leaf(node, f"proof[{i}]", self.jobs).bound(windows)
+            reached = bound if reached is None else min(reached, bound)
+        if next(nodes, None) is not None:
+            raise MalformedError("proof must end with its last leaf")
+        return reached
+
+    def _split(self, node: list[Any], path: str) -> tuple[int, int]:
+        if len(node) != 2:
+            raise MalformedError(f"{path} must name a job and an instant")
+        job, at = whole(node[0], f"{path}[0]", 0), whole(node[1], f"{path}[1]")
+        if job >= len(self.jobs.ids):
+            raise MalformedError(f"{path}[0]={job} must be below the number of jobs, {len(self.jobs.ids)}")
+        return job, at
+
+    def _windows(self, record: object, path: str) -> dict[int, Window]:
+        """Narrower windows: job, earliest start, latest start or null."""
+        if type(record) is not list or any(type(row) is not list or len(row) != 3 for row in record):
+            raise MalformedError(f"{path} must be a list of jobs with an earliest and a latest start")
+        windows: dict[int, Window] = {}
+        for i, (job, low, high) in enumerate(record):
+            self._split([job, low], f"{path}[{i}]")
+            windows[job] = low, None if high is None else whole(high, f"{path}[{i}][2]")
+        return windows
+
+    @property
+    def bound_us(self) -> Fraction:
+        return Fraction(self.bound * self.jobs.tick_us * self.jobs.unit[0], self.jobs.unit[1])
+
+    def proved(self) -> str:
+        weighted = self.problem["weight"] is not None or self.jobs.unit != [1, 1]
+        what = "total weighted completion time" if weighted else "total completion time"
+        what += " with penalties" if self.problem["penalty"] is not None else ""
+        return f"no schedule without interruptions has a {what} below {float(self.bound_us / 1_000_000):.12g} s"
+
+
+def _pointwise(jobs: Jobs) -> int:
+    """Sum of the k-th least of what single jobs and the virtual machine complete, rounded up.
+
+    The machine is as fast as all GPUs and serves the job of least remaining work; it has done no fewer jobs at any time
+    than any schedule (L. Schrage, Operations Research 16(3), 1968). Time is in ticks over the number of GPUs.
+    """
+    if not jobs.rigid or any(weight != 1 for weight in jobs.weight) or any(jobs.penalty):
+        raise MalformedError("proof must not be 'pointwise' for jobs with options, weights or penalties")
+    rows = sorted(zip(jobs.release, jobs.width, jobs.duration, strict=True))
+    single = sorted((release + duration) * jobs.gpus for release, _, duration in rows)
+    virtual: list[int] = []
+    waiting: list[int] = []
+    clock = 0
+    for release, width, duration in [*rows, (None, 0, 0)]:
+        until = None if release is None else release * jobs.gpus
+        while waiting and (until is None or clock + waiting[0] <= until):
+            clock += heappop(waiting)
+            virtual.append(clock)
+        if until is None:
+            break
+        if waiting:
+            heappush(waiting, heappop(waiting) - (until - clock))
+        clock = until
+        heappush(waiting, width * duration)
+    return -(-sum(map(max, single, virtual)) // jobs.gpus)
+
+
+def _differences(stated: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[BoundFault]:
+    """How the problem of a certificate differs from the one it must be about."""
+    there = set(stated["ids"])
+    missing = [job for job in given["ids"] if job not in there]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        yield BoundFault(BoundFaultKind.OTHER_PROBLEM, f"job {missing[0]!r}{more} is left out of it", missing[0])
+        return
+    for name, value in given.items():
+        if stated[name] == value:
+            continue
+        job, text = None, f"it has another {name} than the problem given"
+        if type(value) is type(stated[name]) is list and len(value) == len(stated[name]) == len(given["ids"]):
+            j = next(j for j, (one, two) in enumerate(zip(stated[name], value, strict=True)) if one != two)
+            job = given["ids"][j]
+            text = f"job {job!r} has {name} {stated[name][j]!r} in it, not {value[j]!r}"
+        yield BoundFault(BoundFaultKind.OTHER_PROBLEM, text, job)
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

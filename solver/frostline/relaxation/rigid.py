@@ -1,0 +1,95 @@
+"""What a relaxation keeps of a job: release, shortest duration, GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from frostline.problem.cluster import Cluster
+from frostline.problem.instance import Instance
+from frostline.problem.job import Fixed, Job, Locality
+from frostline.problem.refusal import never_fits
+from frostline.timing.duration import fastest_us
+from frostline.units import duration_us, instant_us
+
+__all__ = ["Rigid", "RigidColumns", "rigid_columns", "rigid_jobs"]
+
+Ints = npt.NDArray[np.int64]
+
+
+class Rigid(NamedTuple):
+    """What a relaxation keeps of a job: release, shortest duration, GPUs; times in microseconds."""
+
+    release_us: int
+    duration_us: int
+    gpus: int
+
+    @property
+    def work(self) -> int:
+        """GPU-microseconds, the work it brings to the virtual machine."""
+        return self.gpus * self.duration_us
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RigidColumns:
+    """Relaxed jobs column by column, in order of release; times in microseconds.
+
+    Parameters
+    ----------
+    ids : tuple of str
+        Identifiers.
+    release_us, duration_us, gpus : array of int64, shape (n,)
+        Release, shortest duration and GPUs.
+    """
+
+    ids: tuple[str, ...]
+    release_us: Ints
+    duration_us: Ints
+    gpus: Ints
+
+    @property
+    def rows(self) -> list[Rigid]:
+        """The same job by job."""
+        columns = (self.release_us, self.duration_us, self.gpus)
+        return [Rigid(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def rigid_columns(instance: Instance) -> RigidColumns:
+    """Relaxed jobs of an instance, without those that never fit.
+
+    Examples
+    --------
+    >>> jobs = [Job(id=i, release_s=0, work=Fixed(duration_s=2), gpus=g) for i, g in [("a", 4), ("wide", 9)]]
+    >>> columns = rigid_columns(Instance(cluster=Cluster.uniform(1), jobs=jobs))
+    >>> columns.ids, columns.rows
+    (('a',), [Rigid(release_us=0, duration_us=2000000, gpus=4)])
+    """
+    cluster = instance.cluster
+    largest, anywhere = cluster.largest, Locality.ANY
+    kept = [
+        job
+        for job in instance.jobs
+        if (job.gpus <= largest and job.locality is anywhere) or never_fits(job, cluster) is None
+    ]
+    lengths = [
+        duration_us(job.work.duration_s) if type(job.work) is Fixed else fastest_us(job, cluster) for job in kept
+    ]
+    return RigidColumns(
+        ids=tuple([job.id for job in kept]),
+        release_us=np.array([instant_us(job.release_s) for job in kept], np.int64),
+        duration_us=np.array(lengths, np.int64),
+        gpus=np.array([job.gpus for job in kept], np.int64),
+    )
+
+
+def rigid_jobs(jobs: Iterable[Job], cluster: Cluster) -> list[Rigid]:
+    """Relaxed jobs, in the order given, without those that never fit."""
+    return [
+        Rigid(instant_us(job.release_s), fastest_us(job, cluster), job.gpus)
+        for job in jobs
+        if never_fits(job, cluster) is None
+    ]

@@ -11,6 +11,7 @@ import pytest
 
 from frostline.certify import check_schedule
 from frostline.errors import FileError
+from frostline.freezing import FreezablePlan, debt_priors, freeze_menu
 from frostline.placement.free_gpus import FreeGpus
 from frostline.placement.place import place
 from frostline.policies import policy_names
@@ -23,6 +24,7 @@ from frostline.problem import (
     Schedule,
     Segment,
     Server,
+    TrainingPlan,
     load_instance,
     load_schedule,
     save,
@@ -257,6 +259,26 @@ class TestPlacement:
         figures = [measure(instance, schedule) for schedule in (result.schedule, Schedule(segments=spread))]
         assert [(f.makespan_s, f.mean_flow_s) for f in figures] == [(10.0, 30 / 3), (20.0, 40 / 3)]
         assert lower_bound(instance, "srpt").total_flow_s == 16.25
+
+
+class TestFreezing:
+    @pytest.mark.parametrize("comm", ["static", "rebuild"])
+    @pytest.mark.parametrize(("network", "stages"), [("resnet50", 1), ("gpt2", 2), ("t5_large", 3)])
+    def test_level_0_is_the_job_without_freezing(self, network: str, stages: int, comm: str) -> None:
+        plan, cluster = TrainingPlan.balanced(shipped_network(network), 8, stages=stages), Cluster.uniform(2, gpus=4)
+        placed = place(plan, cluster.capacities, cluster=cluster)
+        for prior in debt_priors().values():
+            for progress in (0.0, 0.2, 1.0):
+                rows = freeze_menu(
+                    FreezablePlan.of(plan, comm=comm),
+                    cluster,
+                    placed.placement,
+                    debt_of=lambda row, law=prior.law, s=progress: law.density_points(row.compute_share, s),
+                )
+                assert rows[0].debt == 0.0 < min(row.debt for row in rows[1:])
+                assert placed.iteration_ns / rows[0].iteration_ns == 1.0 <= placed.iteration_ns / rows[-1].iteration_ns
+        anew = freeze_menu(FreezablePlan.of(plan, comm=comm), cluster)[0]
+        assert (anew.placement, anew.iteration_ns) == (placed.placement, placed.iteration_ns)
 
 
 class TestMetrics:

@@ -12,7 +12,7 @@ from frostline.problem.cluster import Cluster, gpu_type
 from frostline.problem.files import load_cluster
 from frostline.units import as_bytes, as_int
 
-__all__ = ["bandwidth", "cluster_of", "required_cluster", "whole_numbers"]
+__all__ = ["bandwidth", "cluster_of", "free_gpus", "required_cluster", "whole_numbers"]
 
 _UNIFORM = re.compile(r"\s*(\d{1,9})\s*[xX×]\s*(\d{1,9})\s*")
 _MOST_GPUS = 10_000_000
@@ -97,6 +97,23 @@ def bandwidth(text: str | None, option: str) -> float | None:
     if not text.endswith("/s"):
         raise InvalidValueError(f"option {option}", "bandwidth", text, "must have a unit, such as 25GB/s")
     return float(as_bytes(text.removesuffix("/s"), f"option {option}", "bandwidth"))
+
+
+def free_gpus(text: str | None, cluster: Cluster) -> tuple[int, ...]:
+    """Free GPUs of every server; all where nothing was said.
+
+    Examples
+    --------
+    >>> free_gpus(None, Cluster.uniform(2, gpus=4)), free_gpus("4,1", Cluster.uniform(2, gpus=4))
+    ((4, 4), (4, 1))
+    """
+    room = whole_numbers(text, "--free", 0)
+    if room is None:
+        return cluster.capacities
+    if len(room) != len(cluster.servers):
+        rule = f"must have one entry for each of {len(cluster.servers)} servers"
+        raise InvalidValueError("option --free", "free", text, rule)
+    return room
 
 
 def whole_numbers(text: str | None, option: str, minimum: int) -> tuple[int, ...] | None:

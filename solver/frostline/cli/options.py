@@ -14,15 +14,30 @@ __all__ = [
     "ConfigOption",
     "DuplicatesOption",
     "FormatOption",
+    "FreeOption",
+    "GlobalBatchOption",
+    "GpuTypeOption",
+    "GpusOption",
     "JobsOption",
     "JsonOption",
     "LoadOption",
     "LocalityOption",
+    "MicroBatchesOption",
     "ModeOption",
+    "ModelArgument",
+    "NicOption",
+    "NvlinkOption",
     "PoolOption",
+    "PrecisionOption",
     "QuietOption",
+    "ReplicaGpusOption",
+    "ReplicasOption",
     "SeedOption",
+    "ServersOption",
+    "StagesOption",
+    "TimeLimitOption",
     "TimeUnitOption",
+    "UtilisationOption",
     "ZoneOption",
     "examples",
     "mode_of",
@@ -114,6 +129,61 @@ JobsOption = Annotated[
 ]
 SeedOption = Annotated[
     int, typer.Option("--seed", parser=whole_number, metavar="S", help="Seed of all random choices.")
+]
+ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Network file or name (frostline list models).")]
+ServersOption = Annotated[
+    str, typer.Option("--cluster", metavar="SERVERSxGPUS|FILE", help="Servers, such as 4x8, or a JSON file.")
+]
+StagesOption = Annotated[
+    int | None,
+    typer.Option("--stages", parser=whole_number, metavar="N", help="Contiguous stages of balanced compute."),
+]
+ReplicasOption = Annotated[str | None, typer.Option("--replicas", metavar="A,B,...", help="Replicas of each stage.")]
+ReplicaGpusOption = Annotated[
+    str | None,
+    typer.Option(
+        "--gpus-per-replica", metavar="A,B,...", help="GPUs of each replica, all in one server; one number for all."
+    ),
+]
+GpusOption = Annotated[
+    int | None,
+    typer.Option(
+        "--gpus", parser=whole_number, metavar="N", help="GPUs to spread over the stages, in place of --replicas."
+    ),
+]
+FreeOption = Annotated[
+    str | None, typer.Option("--free", metavar="A,B,...", help="Free GPUs by server; by default all.")
+]
+TimeLimitOption = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit",
+        parser=number,
+        metavar="SECONDS",
+        help="When a search stops with the best so far; without, auto stops after local search.",
+    ),
+]
+GlobalBatchOption = Annotated[
+    int | None,
+    typer.Option(
+        "--global-batch", parser=whole_number, metavar="N", help="Samples per iteration; by default 32 per GPU."
+    ),
+]
+MicroBatchesOption = Annotated[
+    int,
+    typer.Option("--micro-batches", parser=whole_number, metavar="N", help="Micro-batches that fill the pipeline."),
+]
+PrecisionOption = Annotated[str, typer.Option("--precision", metavar="NAME", help="fp32, tf32, fp16 or bf16.")]
+UtilisationOption = Annotated[
+    float,
+    typer.Option("--utilisation", parser=number, metavar="X", help="Share of the peak FLOPs that a GPU reaches."),
+]
+GpuTypeOption = Annotated[
+    str | None, typer.Option("--gpu-type", metavar="NAME", help="GPU type of SERVERSxGPUS (frostline list gpus).")
+]
+NicOption = Annotated[str | None, typer.Option("--nic", metavar="25GB/s", help="Network card of each server, one way.")]
+NvlinkOption = Annotated[
+    str | None, typer.Option("--nvlink", metavar="300GB/s", help="Bandwidth between GPUs of a server, one way.")
 ]
 
 

@@ -1,6 +1,7 @@
 """Reports: outcomes as plain JSON values and as tables for people."""
 
 from frostline.report.certificate import fault_summary, fault_table, flow_text
+from frostline.report.freeze import FreezeAdvice, advice_summary, freeze_advice, freeze_table, level_summary
 from frostline.report.network import network_report, network_summary, network_table
 from frostline.report.placement import placement_lines, placement_summary, placement_table, stage_summary, stage_table
 from frostline.report.prediction import predictions_csv, replay_summary, replay_table
@@ -17,15 +18,20 @@ from frostline.report.workload import (
 )
 
 __all__ = [
+    "FreezeAdvice",
     "Table",
+    "advice_summary",
     "bound_summary",
     "cluster_summary",
     "fault_summary",
     "fault_table",
     "flow_text",
+    "freeze_advice",
+    "freeze_table",
     "guarantee_text",
     "histogram_table",
     "instance_summary",
+    "level_summary",
     "network_report",
     "network_summary",
     "network_table",

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for clusters, jobs, instances, networks, stage graphs and valid schedules.
+"""Hypothesis strategies for clusters, jobs, instances, networks, stage graphs, freeze menus and valid schedules.
 
 They shrink to small readable cases: few jobs ``J1``, ``J2``, … of whole seconds on few servers.
 """
@@ -10,7 +10,8 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from frostline.problem.cluster import Cluster, Server
+from frostline.freezing import FreezablePlan, FreezeLevels, FreezeRow, debt_prior, debt_priors, freeze_menu
+from frostline.problem.cluster import Cluster, GpuType, Server
 from frostline.problem.instance import Instance
 from frostline.problem.job import Elastic, Fixed, Job, Locality, PlacementClass, Profiled, Training, Work
 from frostline.problem.network import Edge, Layer, Network
@@ -25,6 +26,7 @@ __all__ = [
     "clusters",
     "durations_s",
     "elastic_works",
+    "freeze_menus",
     "instances",
     "instants_s",
     "jobs",
@@ -284,6 +286,49 @@ def _divisors(number: int, most: int) -> list[int]:
 
 def _differences(cuts: Sequence[int]) -> list[int]:
     return [stop - start for start, stop in pairwise(cuts)]
+
+
+@st.composite
+def freeze_menus(draw: st.DrawFn, *, max_gpus: int = 6, max_servers: int = 3) -> tuple[FreezeRow, ...]:
+    """Freeze menus of drawn plans, placed anew at each level; the debt of a row is that of a whole run at its level.
+
+    Levels freeze any first units; there is level 0 alone where the network has one unit. The memory may be too small
+    for all levels, for some, or for none.
+
+    Parameters
+    ----------
+    max_gpus : int
+        Most GPUs of the plan.
+    max_servers : int
+        Most servers, which are equal.
+    """
+    gpus = draw(st.integers(1, max_gpus))
+    plan = draw(plans(gpus=gpus).filter(lambda drawn: drawn.network.params > 0))
+    if draw(st.sampled_from([True, False])):
+        plan = plan.replace(network=_chain(plan.network))
+    freezable = FreezablePlan.of(plan, comm=draw(st.sampled_from(["static", "rebuild"])))
+    memory_bytes = draw(st.none() | st.integers(1, 100_000))
+    kind = GpuType(name="drawn", peak_flops={plan.precision: 1e14}, memory_bytes=memory_bytes)
+    servers = draw(st.integers(1, max_servers))
+    cluster = Cluster.uniform(servers, gpus=-(-gpus // servers), gpu_type=kind)
+    units = freezable.units.units
+    cuts = range(1, len(units))
+    frozen = draw(st.sets(st.sampled_from(cuts), min_size=1, max_size=8)) if cuts else set()
+    levels = FreezeLevels(units=units, frozen_units=(0, *sorted(frozen)))
+    law = debt_prior(draw(st.sampled_from(sorted(debt_priors()))))
+    return freeze_menu(
+        freezable,
+        cluster,
+        levels=levels,
+        debt_of=lambda row: law.debt_points(row.compute_share, law.warm_up, 1.0),
+        method="heavy-edge",
+    )
+
+
+def _chain(network: Network) -> Network:
+    """The layers of a network one after the other, which has as many freeze units as layers with parameters."""
+    links = pairwise(layer.id for layer in network.layers)
+    return network.replace(edges=tuple(Edge(source=s, target=t, elements=1) for s, t in links))
 
 
 @st.composite

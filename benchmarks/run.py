@@ -12,8 +12,15 @@ from platform import python_version
 sys.path.insert(0, str(Path(__file__).parent))
 
 import agreement
+import bounds
+import debt_law
+import freeze_optimizer
+import freeze_validation
 import inflation
+import not_knowing
+import offline
 import placement
+import prediction
 import quality
 import speed
 import timing_validation
@@ -26,7 +33,17 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "placement-agreement": agreement.placement_agreement,
     "placement": placement.placement,
     "placement-inflation": inflation.placement_inflation,
+    "prediction": prediction.prediction,
+    "not-knowing": not_knowing.not_knowing,
+    "bound-quality": bounds.bound_quality,
+    "bound-speed": bounds.bound_speed,
+    "bound-trace": bounds.bound_trace,
+    "offline-agreement": offline.offline_agreement,
+    "offline-quality": offline.offline_quality,
+    "debt-law": debt_law.debt_law,
     "timing-validation": timing_validation.timing_validation,
+    "freeze-steps": freeze_validation.freeze_steps,
+    "freeze-optimizer": freeze_optimizer.freeze_optimizer,
 }
 
 

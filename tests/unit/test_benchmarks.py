@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 RUN = Path(__file__).parents[2] / "benchmarks" / "run.py"
-NEED_SHARED = {"oracle-speed", "policy-quality", "timing-validation"}
+NEED_SHARED = {
+    "bound-trace",
+    "debt-law",
+    "freeze-steps",
+    "not-knowing",
+    "oracle-speed",
+    "policy-quality",
+    "prediction",
+    "timing-validation",
+}
 
 
 def bench(*words: str, shared: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -73,16 +73,20 @@ class _Standing:
 class _Alike:
     """Jobs of one batch that the members which go by the common history cannot tell apart."""
 
-    __slots__ = ("centres", "contexts", "estimate", "level", "said", "window")
+    __slots__ = ("answers", "centres", "contexts", "level", "losses", "window")
 
     def __init__(
-        self, centres: list[float | None], contexts: tuple[Context, ...], found: tuple[Key, Window] | None
+        self,
+        centres: list[float | None],
+        contexts: tuple[Context, ...],
+        losses: Sequence[float | None],
+        found: tuple[Key, Window] | None,
     ) -> None:
-        self.centres, self.contexts = centres, contexts
+        self.centres, self.contexts, self.losses = centres, contexts, losses
         self.level = "none" if found is None else found[0][0]
         self.window = None if found is None else found[1]
-        self.estimate: Estimate | None = None  # where no other member has anything to say
-        self.said: _Said | None = None
+        self.answers: dict[tuple[tuple[int, float], ...], tuple[Estimate | None, _Said | None]] = {}
+        """Estimates, and what is kept of them, by what the other members say."""
 
 
 class _Said(NamedTuple):
@@ -226,8 +230,13 @@ class Combination:
             alike = groups.get(key)
             if alike is None:
                 alike = groups[key] = self._alike(job, keys, found, now_s)
-            others = [(member, centre) for member, ask in askers if (centre := ask(i, job, keys)) is not None]
-            estimates.append(self._apart(job, alike, others) if others else self._together(job, alike))
+            others = tuple((member, centre) for member, ask in askers if (centre := ask(i, job, keys)) is not None)
+            answer = alike.answers.get(others)
+            if answer is None:
+                answer = alike.answers[others] = self._combine(alike, others)
+            estimates.append(answer[0])
+            if answer[1] is not None:
+                self._said.setdefault(job.id, answer[1])
         return estimates
 
     def _alike(self, job: Job, keys: Sequence[Key], found: tuple[Key, Window] | None, now_s: float) -> _Alike:
@@ -235,30 +244,15 @@ class Combination:
         centres: list[float | None] = [None] * len(self.members)
         for i, centre in self._sharers:
             centres[i] = centre(job, keys, now_s)
-        alike = _Alike(centres, _contexts(job, keys, "none" if found is None else found[0][0]), found)
-        alike.estimate, alike.said = self._combine(alike, centres)
-        return alike
+        contexts = _contexts(job, keys, "none" if found is None else found[0][0])
+        return _Alike(centres, contexts, self._mean_losses(contexts), found)
 
-    def _together(self, job: Job, alike: _Alike) -> Estimate | None:
-        """Estimate of a job of which only the members that go by the common history have something to say."""
-        if alike.said is not None:
-            self._said.setdefault(job.id, alike.said)
-        return alike.estimate
-
-    def _apart(self, job: Job, alike: _Alike, others: Sequence[tuple[int, float]]) -> Estimate | None:
-        """Estimate of a job of which other members have something to say, too."""
-        centres = [*alike.centres]
+    def _combine(self, alike: _Alike, others: tuple[tuple[int, float], ...]) -> tuple[Estimate | None, _Said | None]:
+        """The estimate by all members, and what is kept of it to score them."""
+        level, contexts, centres = alike.level, alike.contexts, [*alike.centres]
         for member, centre in others:
             centres[member] = centre
-        estimate, said = self._combine(alike, centres)
-        if said is not None:
-            self._said.setdefault(job.id, said)
-        return estimate
-
-    def _combine(self, alike: _Alike, centres: list[float | None]) -> tuple[Estimate | None, _Said | None]:
-        """The estimate by all members, and what is kept of it to score them."""
-        level, contexts = alike.level, alike.contexts
-        pick = self._pick(contexts, centres)
+        pick = self._pick(alike.losses, centres)
         if pick is None:
             return None, None
         member, centre = pick
@@ -268,14 +262,18 @@ class Combination:
         cold_start = level == "none" or level in COLD_LEVELS
         return Estimate(sizes=sizes, source=source, cold_start=cold_start), said
 
-    def _pick(self, contexts: Sequence[Context], centres: Sequence[float | None]) -> tuple[int, float] | None:
-        """The weighted median of the members, and whose it is."""
-        means: list[float | None] = [None] * len(centres)
+    def _mean_losses(self, contexts: Sequence[Context]) -> Sequence[float | None]:
+        """Mean losses of the members, from the widest context to the most specific."""
+        means: list[float | None] = [None] * len(self.members)
         for context in reversed(contexts):
             standing = self._standings.get(context)
             if standing is not None:
                 means = standing.means(means, self._prior_jobs)
-        weights = _weights(means, centres, self._sharpness)
+        return means
+
+    def _pick(self, losses: Sequence[float | None], centres: Sequence[float | None]) -> tuple[int, float] | None:
+        """The weighted median of the members, and whose it is."""
+        weights = _weights(losses, centres, self._sharpness)
         ranked = sorted((centre, i) for i, centre in enumerate(centres) if centre is not None and weights[i] > 0.0)
         half, sum_so_far = 0.5 * sum(weights[i] for _, i in ranked), 0.0
         for centre, i in ranked:

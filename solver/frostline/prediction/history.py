@@ -6,7 +6,7 @@ import math
 import re
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
 
@@ -284,13 +284,6 @@ class History:
         """Window of a key, if any of its jobs has finished."""
         return self._windows.get(key)
 
-    def matching(self, keys: Sequence[Key]) -> Iterator[tuple[Key, Window]]:
-        """Keys that count and their windows, in the order of ``keys``."""
-        for key in keys:
-            window = self._windows.get(key)
-            if window is not None and self._counts(key[0], len(window)):
-                yield key, window
-
     def _counts(self, level: str, jobs: int) -> bool:
         """Whether so many finished jobs are enough at a level."""
         if jobs >= max(self.min_jobs, self.min_unnamed) or level == "all":
@@ -301,6 +294,14 @@ class History:
         """First key that counts, and its window."""
         asked, found = self._asked
         if asked is not keys:
-            found = next(self.matching(keys), None)
+            found = self._first(keys)
             self._asked = (keys, found)
         return found
+
+    def _first(self, keys: Sequence[Key]) -> tuple[Key, Window] | None:
+        windows, enough = self._windows, max(self.min_jobs, self.min_unnamed)
+        for key in keys:
+            window = windows.get(key)
+            if window is not None and (len(window.ordered) >= enough or self._counts(key[0], len(window.ordered))):
+                return key, window
+        return None

@@ -193,8 +193,13 @@ class OnlinePredictor:
         if len(estimates) != len(known):
             rule = f"must be one for each of the {len(known)} jobs"
             raise InvalidValueError(f"model {self.model.name!r}", "estimates", len(estimates), rule)
+        checked: dict[tuple[int, bool], Estimate] = {}  # models may give one estimate to many jobs
         for one, said in zip(known, estimates, strict=True):
-            estimate = self._fallback(one.job) if said is None else self._checked(said, one.job)
+            if said is None:
+                estimate = self._fallback(one.job)
+            else:
+                same = (id(said), isinstance(one.job.work, Fixed))
+                estimate = checked.get(same) or checked.setdefault(same, self._checked(said, one.job))
             self._fallbacks += said is None
             self._cold_starts += estimate.cold_start
             one.estimate, one.version = estimate, self._version

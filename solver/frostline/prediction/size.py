@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from frostline.errors import InvalidValueError
-from frostline.problem.job import Fixed, Job
+from frostline.problem.job import Fixed, Job, with_work
 
 __all__ = ["SMALLEST_S", "blinded", "on_grid", "size_of", "with_size"]
 
@@ -45,7 +45,7 @@ def with_size(job: Job, size: float) -> Job:
     if math.isnan(size):
         raise InvalidValueError(f"job {job.id!r}", "predicted size", size, "must be a number")
     if isinstance(job.work, Fixed):
-        return job.replace(work=Fixed(duration_s=min(max(size, SMALLEST_S), _LARGEST_S)))
+        return with_work(job, Fixed(duration_s=min(max(size, SMALLEST_S), _LARGEST_S)), job.status)
     return job.replace(work=replace(job.work, iterations=round(min(max(size, 1.0), _LARGEST_ITERATIONS))))
 
 
@@ -58,7 +58,7 @@ def blinded(job: Job) -> Job:
     Job(id='a', release_s=0.0, work=Fixed(duration_s=1.0), gpus=1, ...)
     """
     if isinstance(job.work, Fixed):
-        return job if job.work is _BLIND and not job.status else job.replace(work=_BLIND, status="")
+        return job if job.work is _BLIND and not job.status else with_work(job, _BLIND, "")
     return job.replace(work=replace(job.work, iterations=1), status="")
 
 

@@ -47,9 +47,12 @@ class VirtualOrder:
 
     def advance(self, now_us: int) -> None:
         """Move the machine; tasks whose time has come become due."""
+        done = self._machine.advance(now_us)
+        if not done and not self._late:
+            return
         gpus = self._machine.gpus
         entering: list[tuple[int, int, int]] = []
-        for at, number in self._machine.advance(now_us):
+        for at, number in done:
             task = self._waiting.get(number)
             if task is None:
                 continue

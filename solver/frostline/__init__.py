@@ -18,8 +18,10 @@ from frostline.certify import check_schedule
 from frostline.errors import FrostlineError
 from frostline.placement import place
 from frostline.policies import make_policy, policy_names
+from frostline.prediction import OnlinePredictor
 from frostline.problem import (
     Cluster,
+    Elastic,
     Fixed,
     GpuType,
     Instance,
@@ -42,11 +44,12 @@ from frostline.relaxation import Bound, lower_bound
 from frostline.scheduler import Scheduler
 from frostline.simulation import Metrics, Result, measure, simulate
 from frostline.timing import StageGraph, stage_graph
-from frostline.traces import generate_jobs, read_trace, write_trace
+from frostline.traces import generate_jobs, generate_recurring_jobs, read_trace, write_trace
 
 __all__ = [
     "Bound",
     "Cluster",
+    "Elastic",
     "Fixed",
     "FrostlineError",
     "GpuType",
@@ -55,6 +58,7 @@ __all__ = [
     "Locality",
     "Metrics",
     "Network",
+    "OnlinePredictor",
     "Placement",
     "Profiled",
     "Refusal",
@@ -68,6 +72,7 @@ __all__ = [
     "TrainingPlan",
     "check_schedule",
     "generate_jobs",
+    "generate_recurring_jobs",
     "load",
     "lower_bound",
     "make_policy",

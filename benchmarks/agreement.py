@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from placement import Case, cases
 
-from frostline.placement.columns import TooLargeError
+from frostline.errors import TooLargeError
 from frostline.placement.place import place
 from frostline.placement.result import PlacementResult
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ __all__ = [
     "FrostlineWarning",
     "InvalidValueError",
     "MissingExtraError",
+    "TooLargeError",
     "TraceError",
     "UnknownNameError",
 ]
@@ -48,6 +50,33 @@ class InvalidValueError(FrostlineError, ValueError):
     def __init__(self, subject: str, field: str, value: object, rule: str) -> None:
         super().__init__(f"{subject}: {field}={value!r} {rule}")
         self.subject, self.field, self.value, self.rule = subject, field, value, rule
+
+
+class TooLargeError(FrostlineError, ValueError):
+    """A case that is beyond an exact method, by an estimate made before any work.
+
+    Parameters
+    ----------
+    subject : str
+        What was asked for, such as ``placement``.
+    method : str
+        The method.
+    what : str
+        What is counted.
+    estimate, limit : int
+        How many there are, and the most that the method takes.
+
+    Examples
+    --------
+    >>> str(TooLargeError("placement", "brute-force", "steps", 12_345_678_901, 10**9))
+    'placement: method brute-force would take about 1.2e+10 steps, at most 1e+09 are allowed'
+    """
+
+    def __init__(self, subject: str, method: str, what: str, estimate: int, limit: int) -> None:
+        about = f"{estimate:.2g}" if estimate < 10**300 else f"1e+{math.floor(math.log10(estimate))}"
+        text = f"would take about {about} {what}, at most {limit:.2g} are allowed"
+        super().__init__(f"{subject}: method {method} {text}")
+        self.method, self.what, self.estimate, self.limit = method, what, estimate, limit
 
 
 class FileError(FrostlineError, ValueError):

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from frostline.errors import InvalidValueError
+from frostline.errors import InvalidValueError, TooLargeError
 from frostline.placement import cpsat as cpsat_module
 from frostline.placement.answer import Answer
 from frostline.placement.brute_force import MOST_STEPS, brute_force, steps
-from frostline.placement.columns import TooLargeError
 from frostline.placement.consolidate import on_fewest
 from frostline.placement.cpsat import cpsat
 from frostline.placement.milp import milp

@@ -20,12 +20,12 @@ from frostline.freezing.optimizer import (
     METHODS,
     UTILITIES,
     Candidate,
-    ChoiceTooLargeError,
     JobScale,
     Menu,
     Menus,
     Option,
     RoundRules,
+    TooLargeError,
     choice_problem,
     choose,
     jit,
@@ -325,7 +325,7 @@ def test_no_time_for_a_table():
 
 def test_a_table_too_large_is_refused_before_it_is_made():
     menus, gpus = elastic(100, 1)
-    with pytest.raises(ChoiceTooLargeError, match="method dp would take about 2e"):
+    with pytest.raises(TooLargeError, match="method dp would take about 2e"):
         dp(knapsack_of(menus, [gpus], [-1]), most_cells=1000)
 
 
@@ -334,7 +334,7 @@ def test_models_too_large_are_refused(monkeypatch):
     monkeypatch.setattr(cpsat_module, "MOST_LITERALS", 9)
     monkeypatch.setattr(milp_module, "MOST_BINARIES", 9)
     for method in ("cpsat", "milp"):
-        with pytest.raises(ChoiceTooLargeError):
+        with pytest.raises(TooLargeError):
             choose(menus, gpus, method=method, debt_budgets=budgets)
 
 

@@ -16,14 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from frostline.errors import InvalidValueError, UnknownNameError
+from frostline.errors import InvalidValueError, TooLargeError, UnknownNameError
 from frostline.placement import auto as auto_module
 from frostline.placement import cpsat as cpsat_module
 from frostline.placement import milp as milp_module
 from frostline.placement import solvers
 from frostline.placement.answer import Answer
 from frostline.placement.brute_force import brute_force
-from frostline.placement.columns import TooLargeError
 from frostline.placement.cpsat import CompactModel, cpsat
 from frostline.placement.incumbent import bounded, heuristic
 from frostline.placement.milp import milp

@@ -1,8 +1,8 @@
 """Offline optimum: the best schedule of a whole instance, with a bound that no schedule beats."""
 
+from frostline.errors import TooLargeError
 from frostline.offline.build import Option, pooled
 from frostline.offline.explain import ConstraintKind, Explanation
-from frostline.offline.limits import TooLargeError
 from frostline.offline.result import SolveResult, SolveStatus
 from frostline.offline.search import Termination
 from frostline.offline.solve import METHODS, VARIANTS, solve

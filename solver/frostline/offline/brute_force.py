@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from frostline.offline.limits import TooLargeError
+from frostline.errors import TooLargeError
 from frostline.offline.search import Search, Termination
 from frostline.offline.tasks import Loads, Mode, Objective, Plan, Problem, Run
 
@@ -78,7 +78,7 @@ def check_steps(search: Search) -> None:
     """Refuse a search of more than :data:`MOST_STEPS`, with what it would take."""
     count = steps(search.problem)
     if count > MOST_STEPS:
-        raise TooLargeError(_METHOD, "steps", count, MOST_STEPS)
+        raise TooLargeError("solve", _METHOD, "steps", count, MOST_STEPS)
 
 
 def brute_force(search: Search) -> None:

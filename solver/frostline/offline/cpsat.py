@@ -10,8 +10,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from frostline.errors import TooLargeError
 from frostline.offline.check import keeps_rules
-from frostline.offline.limits import TooLargeError
 from frostline.offline.search import Search, Termination, log
 from frostline.offline.tasks import Loads, Mode, Objective, Plan, Problem, Run, Task
 from frostline.offline.watch import watched
@@ -45,7 +45,7 @@ def check_intervals(search: Search) -> None:
     """Refuse a model of more than :data:`MOST_INTERVALS`, with what it would have."""
     count = intervals(search.problem)
     if count > MOST_INTERVALS:
-        raise TooLargeError(_METHOD, "intervals", count, MOST_INTERVALS)
+        raise TooLargeError("solve", _METHOD, "intervals", count, MOST_INTERVALS)
 
 
 def cpsat(search: Search) -> None:

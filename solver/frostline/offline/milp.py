@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from frostline.offline.limits import TooLargeError
+from frostline.errors import TooLargeError
 from frostline.offline.search import Search, Termination, log
 from frostline.offline.tasks import Mode, Objective, Plan, Problem, Run
 from frostline.placement.solvers import SOLVERS, Effort, MipAnswer, Outcome, solve_mip, solver_named
@@ -52,7 +52,7 @@ def check_cells(search: Search) -> None:
     """Refuse a model of more than :data:`MOST_CELLS`, with what it would have."""
     count = cells(search.problem, search.value)
     if count > MOST_CELLS:
-        raise TooLargeError(_METHOD, "non-zeros", count, MOST_CELLS)
+        raise TooLargeError("solve", _METHOD, "non-zeros", count, MOST_CELLS)
 
 
 def milp(search: Search, solver: str = "") -> None:

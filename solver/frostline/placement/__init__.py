@@ -1,6 +1,6 @@
 """Which server holds which replica: placement methods, and free GPUs."""
 
-from frostline.placement.columns import TooLargeError
+from frostline.errors import TooLargeError
 from frostline.placement.free_gpus import FreeGpus, Shape, shape_of
 from frostline.placement.place import METHODS, place
 from frostline.placement.result import DoesNotFitError, PlacementResult

@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from frostline.errors import InvalidValueError
+from frostline.errors import InvalidValueError, TooLargeError
 from frostline.placement.answer import Answer
-from frostline.placement.columns import TooLargeError
 from frostline.placement.cpsat import cpsat
 from frostline.placement.incumbent import close_enough, heuristic
 from frostline.placement.interruptible import InterruptedSearchError

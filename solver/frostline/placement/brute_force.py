@@ -8,8 +8,9 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
+from frostline.errors import TooLargeError
 from frostline.placement.answer import Answer
-from frostline.placement.columns import TooLargeError, column_count, columns_within
+from frostline.placement.columns import column_count, columns_within
 from frostline.placement.consolidate import on_fewest
 from frostline.placement.request import Request
 from frostline.timing.iteration_time import Matrix
@@ -52,7 +53,7 @@ def brute_force(request: Request) -> Answer:
     part, rows, most_servers = on_fewest(request)
     estimate = steps(part, most_servers)
     if estimate > MOST_STEPS:
-        raise TooLargeError(_METHOD, "steps", estimate, MOST_STEPS)
+        raise TooLargeError("placement", _METHOD, "steps", estimate, MOST_STEPS)
     matrix = request.empty()
     matrix[list(rows)] = _Tables(part, most_servers).best()
     return Answer(matrix=matrix, source=_METHOD, bound_ns=request.value_ns(matrix), bound=_METHOD)

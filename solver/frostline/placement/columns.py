@@ -6,34 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from frostline.errors import FrostlineError
 from frostline.timing.iteration_time import Matrix
 
-__all__ = ["TooLargeError", "column_count", "columns_within"]
-
-
-class TooLargeError(FrostlineError, ValueError):
-    """A case that is beyond an exact method, by an estimate made before any work.
-
-    Parameters
-    ----------
-    method : str
-        The method.
-    what : str
-        What is counted.
-    estimate, limit : int
-        How many there are, and the most that the method takes.
-
-    Examples
-    --------
-    >>> str(TooLargeError("brute-force", "steps", 12_345_678_901, 10**9))
-    'placement: method brute-force would take about 1.2e+10 steps, at most 1e+09 are allowed'
-    """
-
-    def __init__(self, method: str, what: str, estimate: int, limit: int) -> None:
-        text = f"would take about {estimate:.2g} {what}, at most {limit:.2g} are allowed"
-        super().__init__(f"placement: method {method} {text}")
-        self.method, self.what, self.estimate, self.limit = method, what, estimate, limit
+__all__ = ["column_count", "columns_within"]
 
 
 def column_count(counts: Sequence[int], sizes: Sequence[int], room: int) -> int:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from frostline.errors import TooLargeError
 from frostline.placement.answer import Answer
-from frostline.placement.columns import TooLargeError, column_count, columns_within
+from frostline.placement.columns import column_count, columns_within
 from frostline.placement.consolidate import on_fewest
 from frostline.placement.incumbent import believed, bounded, check_horizon, close_enough, heuristic, log
 from frostline.placement.interruptible import InterruptedSearchError, run_interruptibly
@@ -91,7 +92,7 @@ def cpsat(request: Request, start: Answer | None = None) -> Answer:
         return start
     cells = len(request.rows) * len(request.counts)
     if cells > MOST_CELLS:
-        raise TooLargeError(_METHOD, "rows × stages", cells, MOST_CELLS)
+        raise TooLargeError("placement", _METHOD, "rows × stages", cells, MOST_CELLS)
     return _searched(request, start, request.deadline_s + _load())
 
 
@@ -260,7 +261,7 @@ class CompactModel:
         counts, sizes, room = request.counts, request.sizes.tolist(), int(request.room[row])
         columns = column_count(counts, sizes, room) * len(request.rows)
         if columns > MOST_TUPLES:
-            raise TooLargeError(_METHOD, "columns", columns, MOST_TUPLES)
+            raise TooLargeError("placement", _METHOD, "columns", columns, MOST_TUPLES)
         table = columns_within(counts, sizes, room)
         times = request.columns_ns(table, np.full(len(table), request.classes[row]))
         times[0] = 0  # an empty row takes no time

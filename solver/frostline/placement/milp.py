@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frostline.errors import InvalidValueError
+from frostline.errors import InvalidValueError, TooLargeError
 from frostline.placement.answer import Answer
-from frostline.placement.columns import TooLargeError
 from frostline.placement.consolidate import on_fewest
 from frostline.placement.incumbent import believed, bounded, check_horizon, close_enough, heuristic, log
 from frostline.placement.interruptible import InterruptedSearchError
@@ -82,7 +81,7 @@ def milp(request: Request, start: Answer | None = None, solver: str = "") -> Ans
         return start
     bits = sum(min(count, room) for count in request.counts for room in request.room.tolist())
     if bits > MOST_BITS:
-        raise TooLargeError(_METHOD, "binary variables", bits, MOST_BITS)
+        raise TooLargeError("placement", _METHOD, "binary variables", bits, MOST_BITS)
     return _searched(request, start, solver, request.deadline_s + _load(solver))
 
 

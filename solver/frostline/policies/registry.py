@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.metadata import entry_points
 from inspect import signature
-from typing import Any
 
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.policies.asrpt import Asrpt, AsrptBudget, AsrptGuard, AsrptStrict
@@ -14,6 +13,7 @@ from frostline.policies.base import Policy
 from frostline.policies.las import Las
 from frostline.policies.list_policy import easy, fifo, ljf, sjf, smallest_area
 from frostline.policies.srtf import Srtf
+from frostline.problem.settings import named_settings
 
 __all__ = ["BUILT_IN", "make_policy", "policy_names"]
 
@@ -72,17 +72,9 @@ def make_policy(text: str) -> Policy:
     >>> make_policy("asrpt-budget:share=0.5").parameters["share"]
     0.5
     """
-    name, *settings = text.split(":")
+    name, parameters = named_settings("policy", text)
     if name not in _factories():
         raise UnknownNameError("policy", name, policy_names())
-    parameters: dict[str, Any] = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not equals or not key:
-            raise InvalidValueError(f"policy {name!r}", "parameter", setting, "must read name=value")
-        if key in parameters:
-            raise InvalidValueError(f"policy {name!r}", "parameter", key, "is given twice")
-        parameters[key] = _value(value)
     factory = _load(name)
     known = set(signature(factory).parameters) - {"name"}
     for parameter in parameters:
@@ -97,13 +89,3 @@ def _load(name: str) -> Callable[..., Policy]:
         return _factories()[name]()
     except (ImportError, AttributeError) as error:
         raise InvalidValueError("policy", "name", name, f"cannot be loaded: {error}") from error
-
-
-def _value(text: str) -> Any:
-    """Number where the text reads as one, else the text."""
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            continue
-    return text

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.metadata import entry_points
 from inspect import signature
-from typing import Any
 
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.prediction.baselines import (
@@ -22,6 +21,7 @@ from frostline.prediction.baselines import (
 from frostline.prediction.combination import Combination
 from frostline.prediction.model import SizeModel
 from frostline.prediction.survival import EarlyStop, Survival
+from frostline.problem.settings import named_settings
 
 __all__ = ["make_model", "model_names"]
 
@@ -94,17 +94,9 @@ def make_model(text: str, *, seed: int = 0) -> SizeModel:
     >>> make_model("ewma:alpha=0.5").name
     'ewma'
     """
-    name, *settings = text.split(":")
+    name, parameters = named_settings("model", text)
     if name not in _factories():
         raise UnknownNameError("model", name, model_names())
-    parameters: dict[str, Any] = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not equals or not key:
-            raise InvalidValueError(f"model {name!r}", "parameter", setting, "must read name=value")
-        if key in parameters:
-            raise InvalidValueError(f"model {name!r}", "parameter", key, "is given twice")
-        parameters[key] = _value(value)
     factory = _load(name)
     known = set(signature(factory).parameters) - _NOT_TEXT
     for parameter in parameters:
@@ -121,15 +113,3 @@ def _load(name: str) -> Callable[..., SizeModel]:
         return _factories()[name]()
     except (ImportError, AttributeError) as error:
         raise InvalidValueError("model", "name", name, f"cannot be loaded: {error}") from error
-
-
-def _value(text: str) -> Any:
-    """Number or truth value where the text reads as one, else the text."""
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            continue
-    return text

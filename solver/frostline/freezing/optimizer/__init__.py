@@ -1,8 +1,8 @@
 """The cluster round as a multiple-choice knapsack: which GPUs and which freeze level each job takes."""
 
+from frostline.errors import TooLargeError
 from frostline.freezing.optimizer.certificate import choice_problem
 from frostline.freezing.optimizer.choose import METHODS, choose
-from frostline.freezing.optimizer.limits import ChoiceTooLargeError
 from frostline.freezing.optimizer.menus import Menu, Menus, Option, menus_of
 from frostline.freezing.optimizer.objectives import (
     UTILITIES,
@@ -23,12 +23,12 @@ __all__ = [
     "UTILITIES",
     "Candidate",
     "Choice",
-    "ChoiceTooLargeError",
     "JobScale",
     "Menu",
     "Menus",
     "Option",
     "RoundRules",
+    "TooLargeError",
     "choice_problem",
     "choose",
     "menus_of",

@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from frostline.errors import InvalidValueError, UnknownNameError
+from frostline.errors import InvalidValueError, TooLargeError, UnknownNameError
 from frostline.freezing.optimizer.answer import Answer, believed, bounded
 from frostline.freezing.optimizer.certificate import Evidence
 from frostline.freezing.optimizer.core import core_of
 from frostline.freezing.optimizer.cpsat import cpsat
 from frostline.freezing.optimizer.dp import dp, table_cells
 from frostline.freezing.optimizer.knapsack import UNLIMITED, Knapsack, knapsack_of
-from frostline.freezing.optimizer.limits import ChoiceTooLargeError
 from frostline.freezing.optimizer.menus import Ints, Menu, Menus, grid_steps, menus_of
 from frostline.freezing.optimizer.milp import milp
 from frostline.freezing.optimizer.price import one_price
@@ -96,7 +95,7 @@ class _Turn:
             return self.solver(replace(search, deadline_s=now_s + self.share * left_s), answer)
         except KeyboardInterrupt:
             return replace(answer, interrupted=True)
-        except (ChoiceTooLargeError, SolverUnavailableError):
+        except (TooLargeError, SolverUnavailableError):
             return answer
 
 
@@ -172,7 +171,7 @@ def choose(
         Bad limits, or a method that is not made for several rows.
     UnknownNameError
         No such method, or a GPU type without a number of GPUs.
-    ChoiceTooLargeError
+    TooLargeError
         More jobs or GPUs than an exact method takes.
     SolverUnavailableError
         ``"milp"`` without a solver.

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from frostline.errors import TooLargeError
 from frostline.freezing.optimizer.answer import Answer, believed, bounded, log
 from frostline.freezing.optimizer.knapsack import Knapsack
-from frostline.freezing.optimizer.limits import ChoiceTooLargeError
 from frostline.freezing.optimizer.menus import Ints
 from frostline.placement.interruptible import run_interruptibly
 from frostline.placement.solvers import Outcome
@@ -61,11 +61,11 @@ def cpsat(knapsack: Knapsack, start: Answer, deadline_s: float = math.inf, seed:
 
     Raises
     ------
-    ChoiceTooLargeError
+    TooLargeError
         More options than :data:`MOST_LITERALS`.
     """
     if len(knapsack.value) > MOST_LITERALS:
-        raise ChoiceTooLargeError(_METHOD, "literals", len(knapsack.value), MOST_LITERALS)
+        raise TooLargeError("choice", _METHOD, "literals", len(knapsack.value), MOST_LITERALS)
     deadline_s += _load()
     model = _Model(knapsack, start.chosen)
     if deadline_s <= time.perf_counter():

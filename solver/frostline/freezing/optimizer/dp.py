@@ -8,9 +8,9 @@ import time
 import numpy as np
 import numpy.typing as npt
 
+from frostline.errors import TooLargeError
 from frostline.freezing.optimizer.frontier import Frontier, frontier_of
 from frostline.freezing.optimizer.knapsack import Knapsack
-from frostline.freezing.optimizer.limits import ChoiceTooLargeError
 from frostline.freezing.optimizer.menus import Ints
 
 __all__ = ["MOST_CELLS", "dp", "table_cells"]
@@ -42,7 +42,7 @@ def dp(knapsack: Knapsack, deadline_s: float = math.inf, most_cells: int = MOST_
 
     Raises
     ------
-    ChoiceTooLargeError
+    TooLargeError
         The table has more cells than that.
 
     Examples
@@ -58,7 +58,7 @@ def dp(knapsack: Knapsack, deadline_s: float = math.inf, most_cells: int = MOST_
         return None
     cells = _cells(frontier, room)
     if cells > most_cells:
-        raise ChoiceTooLargeError("dp", "jobs × weights", cells, most_cells)
+        raise TooLargeError("choice", "dp", "jobs × weights", cells, most_cells)
     worths = frontier.value - frontier.value[frontier.first[:-1]][frontier.job]
     best, table = np.zeros(room + 1, np.int64), []
     for job in range(knapsack.jobs):

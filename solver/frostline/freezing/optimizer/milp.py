@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from frostline.errors import TooLargeError
 from frostline.freezing.optimizer.answer import Answer, believed, bounded, log
 from frostline.freezing.optimizer.knapsack import Knapsack
-from frostline.freezing.optimizer.limits import ChoiceTooLargeError
 from frostline.freezing.optimizer.menus import Ints
 from frostline.placement.solvers import SOLVERS, Effort, MipAnswer, Outcome, solve_mip, solver_named
 
@@ -53,13 +53,13 @@ def milp(knapsack: Knapsack, start: Answer, deadline_s: float = math.inf, solver
 
     Raises
     ------
-    ChoiceTooLargeError
+    TooLargeError
         More options than :data:`MOST_BINARIES`.
     SolverUnavailableError
         No solver can be run.
     """
     if len(knapsack.value) > MOST_BINARIES:
-        raise ChoiceTooLargeError(_METHOD, "binary variables", len(knapsack.value), MOST_BINARIES)
+        raise TooLargeError("choice", _METHOD, "binary variables", len(knapsack.value), MOST_BINARIES)
     deadline_s += _load(solver)
     model = _Model(knapsack)
     left_s = min(deadline_s - time.perf_counter(), LIMIT_S)

@@ -291,9 +291,9 @@ def test_without_numba_or_where_that_is_wanted_nothing_is_compiled(monkeypatch):
     def missing(_module):
         raise ImportError
 
-    monkeypatch.setattr(jit, "compiled", missing)
+    monkeypatch.setattr("frostline.placement.jit.compiled", missing)
     assert jit.loops.__wrapped__() is None
-    monkeypatch.setattr(jit, "compiled", lambda module: module)
+    monkeypatch.setattr("frostline.placement.jit.compiled", lambda module: module)
     monkeypatch.setenv("FROSTLINE_JIT", "1")
     assert jit.loops.__wrapped__() is kernel
     monkeypatch.setenv("FROSTLINE_JIT", "0")

@@ -128,8 +128,8 @@ class Las:
             queue = bisect_right(limits, held_us)
             if queue and start_us < now_us and evictions < most:
                 lower.append((-queue, -begun_us, -run.number, run))
-            if first <= queue < len(limits):
-                moves_us = now_us - (held_us - limits[queue]) // gpus
+            if max(first, queue) < len(limits):
+                moves_us = now_us - (held_us - limits[max(first, queue)]) // gpus
                 if next_us is None or moves_us < next_us:
                     next_us = moves_us
         lower.sort()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 from frostline.certify.schedule import check_schedule
+from frostline.policies.base import Policy
+from frostline.policies.guarantee import Beliefs, check_guarantee
 from frostline.problem.instance import Instance
 from frostline.problem.schedule import Schedule
 from frostline.units import instant_us
 
-__all__ = ["assert_bound_valid", "assert_feasible"]
+__all__ = ["assert_bound_valid", "assert_feasible", "assert_within_guarantee"]
 
 
 def assert_feasible(instance: Instance, schedule: Schedule, *, allow_interruptions: bool = False) -> None:
@@ -67,3 +69,42 @@ def assert_bound_valid(
         achieved_us -= sum(instant_us(job.release_s) for job in instance.jobs if job.id in completion_us)
     if bound_us > achieved_us:
         raise AssertionError(f"bound {bound_us} µs on total {objective} exceeds the {achieved_us} µs of a schedule")
+
+
+def assert_within_guarantee(
+    instance: Instance, schedule: Schedule, policy: Policy, beliefs: Beliefs | None = None
+) -> None:
+    """Assert, exactly, that the bound that a policy promises holds for every job of a schedule it made.
+
+    Parameters
+    ----------
+    instance : Instance
+        The jobs as they are.
+    schedule : Schedule
+        What the policy made of them; it is checked first.
+    policy : Policy
+        The policy, with a method ``promise``.
+    beliefs : Beliefs, optional
+        What was believed of the jobs, if their sizes were predicted.
+
+    Raises
+    ------
+    AssertionError
+        The schedule is not valid, the policy promises nothing, or a job is later than promised.
+
+    Examples
+    --------
+    >>> from frostline.policies import make_policy
+    >>> from frostline.problem import Cluster
+    >>> instance = Instance(cluster=Cluster.uniform(1), jobs=())
+    >>> assert_within_guarantee(instance, Schedule(segments=()), make_policy("asrpt"))
+    """
+    assert_feasible(instance, schedule)
+    report = check_guarantee(policy, instance, schedule, beliefs)
+    if report is None:
+        raise AssertionError(f"policy {policy.name!r} promises nothing")
+    if not report.holds:
+        late_s = f"by {-(report.worst_slack_s or 0.0):.15g} s"
+        raise AssertionError(
+            f"job {report.worst_job!r} breaks the {report.form} form of policy {policy.name!r} {late_s}"
+        )

@@ -12,14 +12,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from itertools import pairwise
 
 from frostline.problem.instance import Instance
-from frostline.problem.job import Job, Locality, Training
+from frostline.problem.job import Elastic, Job, Locality, Training
 from frostline.problem.order import natural_key
 from frostline.problem.pieces import Pieces, pieces_of, servers_needed
 from frostline.problem.placement import Placement
 from frostline.problem.refusal import never_fits
-from frostline.problem.schedule import Schedule, Segment
+from frostline.problem.schedule import Schedule, Segment, goes_on
 from frostline.timing.duration import fastest_us, job_duration_us, left_after
 from frostline.units import instant_us, seconds
 
@@ -36,9 +37,9 @@ class FaultKind(StrEnum):
     BAD_INTERVAL = "bad_interval"  # end not after start, or not in whole microseconds
     STARTS_BEFORE_RELEASE = "starts_before_release"
     UNKNOWN_SERVER = "unknown_server"  # a server that the cluster does not have
-    WRONG_GPUS = "wrong_gpus"  # not the GPUs it asks for, or not the replicas of each stage of its plan
+    WRONG_GPUS = "wrong_gpus"  # not the GPUs it asks for or may take, or not the replicas of each stage of its plan
     LOCALITY = "locality"  # on more servers than its locality allows
-    WRONG_LEVEL = "wrong_level"  # a freeze level, although its work has none
+    WRONG_LEVEL = "wrong_level"  # a freeze level that its work does not have, or before its warm-up is over
     WRONG_DURATION = "wrong_duration"  # not as long as its work takes where it was placed
     INTERRUPTED = "interrupted"  # in several pieces, although the schedule evicts no job
     DOUBLE_BOOKING = "double_booking"  # holds two sets of GPUs at once
@@ -98,7 +99,9 @@ def check_schedule(instance: Instance, schedule: Schedule, *, allow_interruption
     schedule : Schedule
         Its claimed solution. Where it tells a ``restart_us``, jobs may run in several pieces, each of which must be
         exactly as long as its part of the work takes: a job loses its GPUs with the whole iterations it has done (or
-        the microseconds, where its work is ``Fixed``), and every piece but the first is longer by the restart.
+        the microseconds, where its work is ``Fixed``), and every piece but the first is longer by the restart. A job
+        that goes on at another freeze level on the same GPUs is not interrupted; that piece is longer by the
+        ``level_change_us`` of the schedule.
     allow_interruptions : bool
         Whether a job may run in several pieces where the schedule tells no restart. Their total length must then be at
         least the shortest run time of the job.
@@ -165,6 +168,14 @@ class _Checker:
         jobs = {(job.gpus, pieces_of(job)): job for job in self.instance.jobs if job.locality is Locality.FEWEST}
         return {key: servers_needed(job, self.instance.cluster) for key, job in jobs.items()}
 
+    def _allowed(self, job: Job, gpus: int) -> int:
+        """Servers on which a job may be that holds so many GPUs."""
+        if job.locality is Locality.SERVER:
+            return 1
+        if isinstance(job.work, Elastic):
+            return self.instance.cluster.servers_needed(gpus)
+        return self._fewest[job.gpus, pieces_of(job)]
+
     # Who runs and who is refused.
 
     def _presence(self) -> Iterator[Fault]:
@@ -197,10 +208,7 @@ class _Checker:
         if start_us < instant_us(job.release_s):
             when = f"{seconds(start_us)} s, before its release at {job.release_s} s"
             yield self._at(FaultKind.STARTS_BEFORE_RELEASE, segment, f"{name} starts at {when}")
-        if segment.freeze_level:
-            text = f"{name} trains at freeze level {segment.freeze_level}, but its work has no freeze levels"
-            yield self._at(FaultKind.WRONG_LEVEL, segment, text)
-        misplaced = [*self._place(job, segment)]
+        misplaced = [*self._place(job, segment), *self._level(job, segment)]
         yield from misplaced
         if not misplaced and _is_interval(segment) and len(self._pieces[job.id]) == 1:
             yield from self._duration(job, segment)
@@ -212,7 +220,10 @@ class _Checker:
             if m >= servers:
                 text = f"job {job.id!r} is on server number {m}, but the cluster has {servers}"
                 yield self._at(FaultKind.UNKNOWN_SERVER, segment, text, str(m))
-        if segment.placement.gpus != job.gpus:
+        if isinstance(job.work, Elastic) and segment.placement.gpus not in job.work.widths:
+            text = f"job {job.id!r} holds {segment.placement.gpus} GPUs but runs on {_listed(job.work.widths)}"
+            yield self._at(FaultKind.WRONG_GPUS, segment, text)
+        elif segment.placement.gpus != job.gpus and not isinstance(job.work, Elastic):
             text = f"job {job.id!r} holds {segment.placement.gpus} GPUs but asks for {job.gpus}"
             yield self._at(FaultKind.WRONG_GPUS, segment, text)
         elif isinstance(job.work, Training) and _replicas(segment.placement) != tuple(job.work.plan.replicas):
@@ -224,8 +235,26 @@ class _Checker:
             text = f"job {job.id!r} has replicas of {held} GPUs but its plan has {asked}"
             yield self._at(FaultKind.WRONG_GPUS, segment, text)
 
+    def _level(self, job: Job, segment: Segment) -> Iterator[Fault]:
+        level, levels = segment.freeze_level, job.work.levels if isinstance(job.work, Elastic) else 1
+        if not 0 <= level < levels:
+            has = f"has levels 0 to {levels - 1}" if levels > 1 else "has no freeze levels"
+            text = f"job {job.id!r} trains at freeze level {level}, but its work {has}"
+            yield self._at(FaultKind.WRONG_LEVEL, segment, text)
+
+    def _warm_up(self, job: Job, segment: Segment, left: Job) -> Iterator[Fault]:
+        """A job that freezes before the warm-up of its work is over."""
+        if not segment.freeze_level or not isinstance(job.work, Elastic) or not isinstance(left.work, Elastic):
+            return
+        done, total = job.work.iterations - left.work.iterations, job.work.iterations
+        if not job.work.may_freeze(done, total):
+            text = f"job {job.id!r} trains at freeze level {segment.freeze_level} after {done} of {total} iterations"
+            rule = f"{text}, before the end of its warm-up, {job.work.warm_up:g}"
+            yield self._at(FaultKind.WRONG_LEVEL, segment, rule)
+
     def _duration(self, job: Job, segment: Segment) -> Iterator[Fault]:
-        needed_us = job_duration_us(job, self.instance.cluster, segment.placement)
+        yield from self._warm_up(job, segment, job)
+        needed_us = job_duration_us(job, self.instance.cluster, segment.placement, segment.freeze_level)
         ran_us = segment.end_us - segment.start_us
         if ran_us != needed_us:
             text = f"job {job.id!r} runs for {ran_us} µs but takes {needed_us} µs where it is placed"
@@ -234,9 +263,7 @@ class _Checker:
     def _locality(self, job: Job, segment: Segment) -> Iterator[Fault]:
         if job.locality is Locality.ANY:
             return
-        used, allowed = len(segment.placement.loads), 1
-        if job.locality is Locality.FEWEST:
-            allowed = self._fewest[job.gpus, pieces_of(job)]
+        used, allowed = len(segment.placement.loads), self._allowed(job, segment.placement.gpus)
         if used > allowed:
             text = f"job {job.id!r} is on {used} servers, but locality {job.locality.value!r} allows {allowed}"
             yield self._at(FaultKind.LOCALITY, segment, text)
@@ -245,11 +272,13 @@ class _Checker:
 
     def _several(self, job_id: str, segments: Sequence[Segment]) -> Iterator[Fault]:
         yield from self._overlaps(job_id, [segment for segment in segments if _is_interval(segment)])
-        if self.schedule.restart_us is None and not self.allow_interruptions:
+        breaks = [after for before, after in pairwise(segments) if not goes_on(before, after)]
+        exact = self.schedule.restart_us is not None or not breaks
+        if breaks and not exact and not self.allow_interruptions:
             text = f"job {job_id!r} runs in {len(segments)} pieces"
-            yield self._at(FaultKind.INTERRUPTED, segments[1], text)
-        elif job_id in self._jobs and self.schedule.restart_us is not None:
-            yield from self._pieces_of(self._jobs[job_id], segments, self.schedule.restart_us)
+            yield self._at(FaultKind.INTERRUPTED, breaks[0], text)
+        elif job_id in self._jobs and exact:
+            yield from self._pieces_of(self._jobs[job_id], segments)
         elif job_id in self._jobs:
             total_us = sum(segment.end_us - segment.start_us for segment in segments)
             least_us = fastest_us(self._jobs[job_id], self.instance.cluster)
@@ -257,14 +286,21 @@ class _Checker:
                 text = f"job {job_id!r} runs for {total_us} µs in all but takes at least {least_us} µs"
                 yield self._at(FaultKind.WRONG_DURATION, segments[0], text)
 
-    def _pieces_of(self, job: Job, segments: Sequence[Segment], restart_us: int) -> Iterator[Fault]:
+    def _pauses(self, segments: Sequence[Segment]) -> Iterator[int]:
+        """Microseconds at the start of each piece of a job in which it does nothing."""
+        yield 0
+        for before, after in pairwise(segments):
+            yield self.schedule.level_change_us if goes_on(before, after) else self.schedule.restart_us or 0
+
+    def _pieces_of(self, job: Job, segments: Sequence[Segment]) -> Iterator[Fault]:
         """Go through the pieces of a job, each with what the others before have left of it."""
         left, cluster = job, self.instance.cluster
-        for i, segment in enumerate(segments):
-            if not _is_interval(segment) or [*self._place(job, segment)]:
+        for i, (segment, pause_us) in enumerate(zip(segments, self._pauses(segments), strict=True)):
+            if not _is_interval(segment) or [*self._place(job, segment), *self._level(job, segment)]:
                 return  # told already; how much it does there nobody knows
-            ran_us, restart = segment.end_us - segment.start_us, restart_us if i else 0
-            needed_us = restart + job_duration_us(left, cluster, segment.placement)
+            yield from self._warm_up(job, segment, left)
+            ran_us, where, level = segment.end_us - segment.start_us, segment.placement, segment.freeze_level
+            needed_us = pause_us + job_duration_us(left, cluster, where, level)
             last = i == len(segments) - 1
             if ran_us != needed_us if last else ran_us >= needed_us:
                 rule = f"takes {needed_us} µs" if last else f"would be complete after {needed_us} µs"
@@ -272,7 +308,7 @@ class _Checker:
                 yield self._at(FaultKind.WRONG_DURATION, segment, text)
                 return
             if not last:
-                left = left_after(left, cluster, segment.placement, max(ran_us - restart, 0))
+                left = left_after(left, cluster, where, max(ran_us - pause_us, 0), level)
 
     def _overlaps(self, job_id: str, segments: Sequence[Segment]) -> Iterator[Fault]:
         busy_until_us: int | None = None
@@ -309,6 +345,10 @@ class _Checker:
 
 def _is_interval(segment: Segment) -> bool:
     return type(segment.start_us) is int and type(segment.end_us) is int and segment.start_us < segment.end_us
+
+
+def _listed(widths: Iterable[int]) -> str:
+    return ", ".join(map(str, widths))
 
 
 def _sizes(placement: Placement) -> tuple[int, ...]:

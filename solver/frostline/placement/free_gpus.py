@@ -28,8 +28,8 @@ class Shape(NamedTuple):
     pieces: Pieces = ()
 
 
-def shape_of(job: Job, cluster: Cluster) -> Shape:
-    """Shape of a job under its locality.
+def shape_of(job: Job, cluster: Cluster, gpus: int | None = None) -> Shape:
+    """Shape of a job under its locality; with ``gpus``, that of elastic work on so many GPUs.
 
     Examples
     --------
@@ -38,6 +38,9 @@ def shape_of(job: Job, cluster: Cluster) -> Shape:
     >>> shape_of(job, Cluster.uniform(4))
     Shape(gpus=12, most_servers=2, pieces=())
     """
+    if gpus is not None:
+        most = {Locality.ANY: max(1, len(cluster.servers)), Locality.SERVER: 1}.get(job.locality)
+        return Shape(gpus, cluster.servers_needed(gpus) if most is None else most)
     if job.locality is Locality.ANY:
         return Shape(job.gpus, max(1, len(cluster.servers)), pieces_of(job))
     if job.locality is Locality.SERVER:

@@ -9,8 +9,9 @@ from frostline.placement.free_gpus import FreeGpus
 from frostline.policies.reservation import Reservation
 from frostline.policies.task import Offer, Running, StartKind, Task
 from frostline.policies.waiting import WaitingQueue
+from frostline.problem.cluster import Cluster
 
-__all__ = ["WAIT", "Decision", "Offer", "Policy", "Preempt", "Start", "View", "Wait"]
+__all__ = ["WAIT", "Decision", "Offer", "Policy", "Preempt", "Reallocate", "Share", "Start", "View", "Wait"]
 
 
 class Start(NamedTuple):
@@ -32,6 +33,28 @@ class Preempt(NamedTuple):
     victims: tuple[Task, ...]
 
 
+class Share(NamedTuple):
+    """GPUs that a waiting or running task is to hold from now on, none for 0, and its freeze level."""
+
+    task: Task
+    gpus: int
+    level: int = 0
+
+
+class Reallocate(NamedTuple):
+    """Give tasks other GPUs and freeze levels, at once and as a whole, and decide nothing more at this instant.
+
+    Only an elastic policy may, and only once at an instant. A task that is not named keeps what it has, and one that
+    has what it is to have goes on undisturbed. One whose level alone changes goes on where it is, after
+    ``level_change_s``. Every other running one loses its GPUs; those that get some are placed by best fit, the widest
+    first, ``restart_s`` behind where they were. Elastic work takes any of its widths, other work the GPUs it asks for,
+    at level 0. Nothing is frozen before the warm-up of a job is over.
+    """
+
+    shares: tuple[Share, ...]
+    until_us: int | None = None
+
+
 class Wait(NamedTuple):
     """Start nothing more; ask again at the next event, and at ``until_us`` at the latest."""
 
@@ -41,7 +64,7 @@ class Wait(NamedTuple):
 WAIT = Wait()
 """Wait for the next event, whatever it is."""
 
-Decision = Start | Preempt | Wait
+Decision = Start | Preempt | Reallocate | Wait
 
 
 class View(Protocol):
@@ -53,6 +76,11 @@ class View(Protocol):
     @property
     def now_us(self) -> int:
         """The present."""
+        ...
+
+    @property
+    def cluster(self) -> Cluster:
+        """The servers."""
         ...
 
     @property
@@ -125,6 +153,19 @@ class View(Protocol):
         """When the next evicted task that waits starts afresh."""
         ...
 
+    @property
+    def reallocated_us(self) -> int | None:
+        """When GPUs were last reallocated; None while they never were."""
+        ...
+
+    def done(self, task: Task) -> int:
+        """Iterations, or microseconds of fixed work, that a waiting or running task has done by now."""
+        ...
+
+    def frozen(self, task: Task) -> tuple[tuple[int, int, int], ...]:
+        """Stretches of training with frozen layers up to now: iterations done at its start and end, and the level."""
+        ...
+
     def offer(self, task: Task) -> Offer | None:
         """GPUs on offer for a task now; None when it does not fit."""
         ...
@@ -138,9 +179,10 @@ class View(Protocol):
 class Policy(Protocol):
     """A scheduling policy: an order of the waiting tasks and a rule that picks from them. It keeps no state.
 
-    Three more attributes are looked for. ``late_entry``: κ and τ of [T6]. ``restart_s``: the policy may evict, and an
-    evicted task takes so many seconds longer when it runs again. ``renewal_us(task)``: after so long a wait, or never
-    where it is None, an evicted task counts as if it had held no GPUs before.
+    Five more attributes are looked for. ``late_entry``: κ and τ of [T6]. ``restart_s``: the policy may evict, and an
+    evicted task takes so many seconds longer when it runs again. ``elastic``: the policy may reallocate, and is asked
+    even when no task waits. ``level_change_s``: what a change of the freeze level alone takes. ``renewal_us(task)``:
+    after so long a wait, or never where it is None, an evicted task counts as if it had held no GPUs before.
     """
 
     @property

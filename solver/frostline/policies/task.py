@@ -14,10 +14,11 @@ __all__ = ["Belief", "Offer", "Past", "Running", "StartKind", "Task"]
 
 
 class Offer(NamedTuple):
-    """GPUs for a task on the free GPUs of this instant, and how long it would run on them, as believed."""
+    """GPUs for a task, and how long it would run on them, as believed, at a freeze level."""
 
     placement: Placement
     duration_us: int
+    level: int = 0
 
 
 class StartKind(IntEnum):
@@ -52,18 +53,20 @@ class Belief(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """What a task has gone through up to its last eviction. From then on its job and its duration tell what is left.
+    """What a task has gone through in all its runs but the present one. From then on its job tells what is left.
 
     Parameters
     ----------
     first_start_us, evicted_us : int
-        When it first started, and when it last lost its GPUs.
+        When it first started, and when it last lost its GPUs or changed its freeze level.
     evictions : int
-        How often it has lost them.
+        How often it has lost its GPUs.
     held_us : int
         GPU-microseconds that it has held.
     done : int
         Useful work that is kept: whole iterations, or microseconds where its work is ``Fixed``.
+    frozen : tuple of (int, int, int)
+        Stretches of training with frozen layers: iterations done at its start and at its end, and the level.
     """
 
     first_start_us: int
@@ -71,6 +74,7 @@ class Past:
     evictions: int
     held_us: int
     done: int
+    frozen: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(slots=True, eq=False, init=False)
@@ -108,7 +112,7 @@ class Task:
     high_us: int
     """Duration that is surely, or very likely, enough."""
     past: Past | None
-    """What it went through up to its last eviction; None while it never lost its GPUs."""
+    """What it went through before its present run; None in its first one."""
 
     def __init__(
         self,
@@ -137,7 +141,7 @@ class Task:
 
     @property
     def done(self) -> int:
-        """Useful work that was kept at its last eviction."""
+        """Useful work of all its runs but the present one."""
         return 0 if self.past is None else self.past.done
 
     @property
@@ -170,7 +174,7 @@ class Running(NamedTuple):
     offer: Offer | None = None
     """Where it runs, and for how long by the median of what is believed, without its restart."""
     restart_us: int = 0
-    """How long it takes to be where it was when it was evicted."""
+    """How long it takes at first to be where it was when it was evicted, or to change its freeze level."""
 
     def held_us(self, now_us: int) -> int:
         """GPU-microseconds that its task has held in all its runs."""

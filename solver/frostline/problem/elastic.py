@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from frostline.errors import InvalidValueError
 from frostline.problem.frozen import FrozenMap
@@ -90,6 +91,17 @@ class Elastic:
     def levels(self) -> int:
         """Number of freeze levels, level 0 included."""
         return len(self.compute_shares)
+
+    def may_freeze(self, done: int, total: int) -> bool:
+        """Whether the warm-up is over once so many of all iterations are done.
+
+        Examples
+        --------
+        >>> work = Elastic(iterations=30, widths=[1], seconds_per_iteration={"one_server": {1: [1]}}, warm_up=0.1)
+        >>> work.may_freeze(2, 30), work.may_freeze(3, 30)
+        (False, True)
+        """
+        return done >= Fraction(repr(self.warm_up)) * total
 
     def seconds(self, gpus: int, placement_class: PlacementClass, level: int = 0) -> float:
         """Effective seconds of one reference iteration.

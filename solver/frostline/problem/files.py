@@ -185,6 +185,7 @@ class _ScheduleFile:
     segments: _List
     policy: str = ""
     restart_us: int | None = None
+    level_change_us: int = 0
     predictor: str = ""
     refused: _List = field(default_factory=lambda: _List([]))
     instance: _MadeFor | None = None
@@ -273,7 +274,7 @@ def _read_schedule(data: Document, at: str) -> Schedule:
     segments = _structure_all(head.segments, Segment, f"{at}.segments")
     refused = _structure_all(head.refused, Refusal, f"{at}.refused")
     with _path(at):
-        return Schedule.of(segments, refused, head.policy, head.restart_us, head.predictor)
+        return Schedule.of(segments, refused, head.policy, head.restart_us, head.predictor, head.level_change_us)
 
 
 _READERS: dict[str, Callable[[Document, str], Record]] = {
@@ -485,6 +486,8 @@ def _schedule_members(schedule: Schedule, instance: Instance | None) -> tuple[st
     named: _Named = [("policy", _as_text(schedule.policy, "policy"))]
     if schedule.restart_us is not None:
         named.append(("restart_us", schedule.restart_us))
+    if schedule.level_change_us:
+        named.append(("level_change_us", schedule.level_change_us))
     if schedule.predictor:
         named.append(("predictor", _as_text(schedule.predictor, "predictor")))
     if instance is not None:

@@ -11,7 +11,7 @@ from frostline.problem.placement import Placement
 from frostline.problem.refusal import Refusal
 from frostline.units import as_int, seconds
 
-__all__ = ["Schedule", "Segment"]
+__all__ = ["Schedule", "Segment", "goes_on"]
 
 
 class Segment(NamedTuple):
@@ -51,6 +51,19 @@ class Segment(NamedTuple):
         return seconds(self.end_us)
 
 
+def goes_on(before: Segment, after: Segment) -> bool:
+    """Whether a job goes on without a break on the same GPUs at another freeze level: it was not interrupted.
+
+    Examples
+    --------
+    >>> gang = Placement([(0, (2,))])
+    >>> [goes_on(Segment("a", 0, 4, gang), after) for after in (Segment("a", 4, 6, gang, 1), Segment("a", 4, 6, gang))]
+    [True, False]
+    """
+    same_gpus = after.start_us == before.end_us and after.placement == before.placement
+    return same_gpus and after.freeze_level != before.freeze_level
+
+
 _ORDER = itemgetter(Segment._fields.index("start_us"), Segment._fields.index("end_us"), Segment._fields.index("job"))
 
 
@@ -69,6 +82,8 @@ class Schedule:
     restart_us : int or None
         Microseconds by which a job runs longer each time it takes its GPUs again after an eviction; None where no job
         may be evicted.
+    level_change_us : int
+        Microseconds by which a job runs longer where it goes on at another freeze level on the same GPUs.
     predictor : str
         Name of the predictor whose sizes it was made by, empty where the true sizes were known.
 
@@ -85,6 +100,7 @@ class Schedule:
     policy: str = ""
     restart_us: int | None = None
     predictor: str = ""
+    level_change_us: int = 0
 
     def __post_init__(self) -> None:
         order = sorted(self.segments, key=_ORDER)
@@ -92,6 +108,8 @@ class Schedule:
         object.__setattr__(self, "refused", tuple(self.refused))
         if self.restart_us is not None:
             object.__setattr__(self, "restart_us", as_int(self.restart_us, "schedule", "restart_us", 0))
+        change_us = as_int(self.level_change_us, "schedule", "level_change_us", 0)
+        object.__setattr__(self, "level_change_us", change_us)
 
     @property
     def start_us(self) -> dict[str, int]:
@@ -114,7 +132,20 @@ class Schedule:
     @property
     def evictions(self) -> int:
         """How often a job lost its GPUs before it was complete."""
-        return len(self.segments) - len({segment.job for segment in self.segments})
+        return len(self.segments) - len({segment.job for segment in self.segments}) - self.level_changes
+
+    @property
+    def level_changes(self) -> int:
+        """How often a job went on at another freeze level on the same GPUs."""
+        if not any(segment.freeze_level for segment in self.segments):
+            return 0
+        last: dict[str, Segment] = {}
+        changes = 0
+        for segment in self.segments:
+            before = last.get(segment.job)
+            changes += before is not None and goes_on(before, segment)
+            last[segment.job] = segment
+        return changes
 
     @classmethod
     def of(
@@ -124,6 +155,7 @@ class Schedule:
         policy: str = "",
         restart_us: int | None = None,
         predictor: str = "",
+        level_change_us: int = 0,
     ) -> Schedule:
         """Schedule of any iterables."""
         return cls(
@@ -132,4 +164,5 @@ class Schedule:
             policy=policy,
             restart_us=restart_us,
             predictor=predictor,
+            level_change_us=level_change_us,
         )

@@ -49,7 +49,8 @@ def done_by(run: Running, report: Report | None, now_us: int, cluster: Cluster) 
         return task.done + useful_us
     if report is not None:
         return report.iterations + int((now_us - report.at_us) / report.iteration_us)
-    return task.done + iterations_within(task.job, cluster, offer_of(run).placement, useful_us)
+    offer = offer_of(run)
+    return task.done + iterations_within(task.job, cluster, offer.placement, useful_us, offer.level)
 
 
 def keep(task: Task, done: int, cluster: Cluster) -> None:
@@ -66,5 +67,5 @@ def keep(task: Task, done: int, cluster: Cluster) -> None:
 def left_us(job: Job, offer: Offer, report: Report | None, cluster: Cluster) -> int:
     """Microseconds that iterations still take: at the reported speed, else at that of the placement."""
     if report is None:
-        return job_duration_us(job, cluster, offer.placement)
+        return job_duration_us(job, cluster, offer.placement, offer.level)
     return min(-(iterations_of(job) * report.iteration_us // -1), LONGEST_US)

@@ -13,17 +13,18 @@ from heapq import heappop, heappush
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.placement.free_gpus import Shape, shape_of
 from frostline.placement.place import METHODS
-from frostline.policies.base import WAIT, Policy, Preempt, Start, Wait
+from frostline.policies.base import WAIT, Policy, Preempt, Reallocate, Start, Wait
 from frostline.policies.guarantee import Beliefs
 from frostline.policies.registry import make_policy
-from frostline.policies.task import Running, StartKind, Task
+from frostline.policies.task import Offer, Running, StartKind, Task
 from frostline.problem.cluster import Cluster
 from frostline.problem.job import Fixed, Job
 from frostline.problem.order import natural_key
 from frostline.problem.refusal import Refusal, never_fits
 from frostline.problem.schedule import Segment
+from frostline.scheduler.elastic import plan_shares
 from frostline.scheduler.outlook import Outlook, Predictor
-from frostline.scheduler.progress import iterations_of
+from frostline.scheduler.progress import iterations_of, offer_of
 from frostline.scheduler.state import State
 from frostline.units import US_PER_S, as_finite, as_int, instant_us, seconds
 
@@ -39,7 +40,8 @@ class Decision:
     Parameters
     ----------
     starts : tuple of Segment
-        Jobs to start at once, with their GPUs and the expected end: the median where sizes are predicted.
+        Jobs to start at once, with their GPUs, their freeze level and the expected end: the median where sizes are
+        predicted. A job that runs and is not evicted goes on where it is, at that level.
     wake_s : float or None
         Call :meth:`Scheduler.advance` by then, even if nothing happens before.
     evictions : tuple of str
@@ -80,6 +82,8 @@ class Scheduler:
     ------
     UnknownNameError
         Unknown policy or placement method.
+    InvalidValueError
+        A predictor, and a policy that must know the sizes.
 
     Examples
     --------
@@ -111,6 +115,9 @@ class Scheduler:
             raise UnknownNameError("placement method", str(placement), METHODS)
         self.cluster = cluster
         self.policy = make_policy(policy) if isinstance(policy, str) else policy
+        if predictor is not None and getattr(self.policy, "elastic", False):
+            rule = f"must be None: policy {self.policy.name!r} must know the sizes"
+            raise InvalidValueError("scheduler", "predictor", type(predictor).__name__, rule)
         self._state = State(cluster, self.policy, _shapes(cluster, expected), placement, predictor)
         self._coming: list[tuple[int, int, Task]] = []  # heap of (release, order of submission, task)
         self._arriving: list[Task] = []  # whose release time has come, the first one last
@@ -128,6 +135,11 @@ class Scheduler:
     def restart_us(self) -> int | None:
         """By how much an evicted job runs longer when it runs again; None where the policy evicts nobody."""
         return self._state.restart_us
+
+    @property
+    def level_change_us(self) -> int:
+        """By how much a job runs longer where it goes on at another freeze level."""
+        return self._state.level_change_us
 
     @property
     def beliefs(self) -> Beliefs | None:
@@ -301,7 +313,7 @@ class Scheduler:
         starts: list[Segment] = []
         evictions: list[str] | tuple[()] = ()
         try:
-            while state.waiting.tasks:
+            while state.waiting.tasks or (state.elastic and state.runs):
                 decision = decide(state)
                 if isinstance(decision, Start):
                     starts.append(self._start(decision))
@@ -312,8 +324,12 @@ class Scheduler:
                 elif isinstance(decision, Preempt):
                     evictions = evictions or []
                     starts.append(self._preempt(decision, evictions))
+                elif isinstance(decision, Reallocate):
+                    evictions = evictions or []
+                    self._reallocate(decision, starts, evictions)
+                    return starts, self._wake_us(decision), evictions
                 else:
-                    rule = "must be Start, Preempt or Wait"
+                    rule = "must be Start, Preempt, Reallocate or Wait"
                     raise InvalidValueError(f"policy {self.policy.name!r}", "decision", decision, rule)
         except Exception:
             if not starts and not evictions:
@@ -329,9 +345,7 @@ class Scheduler:
         if offer is None:
             rule = f"was started by the policy but {'does not fit' if waits else 'is not waiting'}"
             raise InvalidValueError(f"policy {self.policy.name!r}", "start", task.job.id, rule)
-        run = state.start(task, offer, decision.kind)
-        start_us = run.start_us
-        return Segment(task.job.id, start_us, start_us + run.restart_us + offer.duration_us, offer.placement)
+        return _segment(state.start(task, offer, decision.kind), offer)
 
     def _preempt(self, decision: Preempt, evictions: list[str]) -> Segment:
         """Evict the victims and start the task if that can be done as a whole; else nothing has changed."""
@@ -348,9 +362,25 @@ class Scheduler:
         for run in runs:
             evictions.append(run.task.job.id)
             state.evict(run)
-        run = state.start(task, offer, StartKind.IN_ORDER)
-        end_us = run.start_us + run.restart_us + offer.duration_us
-        return Segment(task.job.id, run.start_us, end_us, offer.placement)
+        return _segment(state.start(task, offer, StartKind.IN_ORDER), offer)
+
+    def _reallocate(self, decision: Reallocate, starts: list[Segment], evictions: list[str]) -> None:
+        """Make all changes of a reallocation if they can be made; else nothing has changed."""
+        state = self._state
+        if not state.elastic or state.restart_us is None or state.reallocated_us == state.now_us:
+            rule = "must not be: the policy is not elastic, tells no restart_s, or has reallocated at this instant"
+            raise InvalidValueError(f"policy {self.policy.name!r}", "reallocate", len(decision.shares), rule)
+        plan = plan_shares(state, decision.shares)
+        state.reallocated_us = state.now_us
+        for run in plan.stops:
+            evictions.append(run.task.job.id)
+            state.evict(run)
+        for run, level in plan.levels:
+            changed = state.change_level(run, level)
+            starts.append(_segment(changed, offer_of(changed)))
+        for task, placement, level in plan.starts:
+            begun = state.start_at(task, placement, level)
+            starts.append(_segment(begun, offer_of(begun)))
 
     def _victim(self, victim: Task, subject: str) -> Running:
         """Run of a task that may be evicted."""
@@ -361,7 +391,7 @@ class Scheduler:
             raise InvalidValueError(subject, "victim", victim.job.id, "has started at this very instant")
         return run
 
-    def _wake_us(self, wait: Wait) -> int | None:
+    def _wake_us(self, wait: Wait | Reallocate) -> int | None:
         """Earliest of the policy's wish and the next release of a submitted job."""
         until_us, now_us = wait.until_us, self._state.now_us
         if until_us is not None and until_us <= now_us:
@@ -371,6 +401,13 @@ class Scheduler:
             return until_us
         release_us = self._coming[0][0]
         return release_us if until_us is None else min(until_us, release_us)
+
+
+def _segment(run: Running, offer: Offer) -> Segment:
+    """What a run is expected to be."""
+    start_us = run.start_us
+    end_us = start_us + run.restart_us + offer.duration_us
+    return Segment(run.task.job.id, start_us, end_us, offer.placement, offer.level)
 
 
 def _decision(starts: list[Segment], wake_us: int | None, evictions: Sequence[str]) -> Decision:

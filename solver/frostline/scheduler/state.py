@@ -17,12 +17,12 @@ from frostline.policies.task import Offer, Past, Running, StartKind, Task
 from frostline.policies.waiting import WaitingQueue
 from frostline.prediction.size import blinded
 from frostline.problem.cluster import Cluster
-from frostline.problem.job import Fixed, Job
+from frostline.problem.job import Elastic, Fixed, Job
 from frostline.problem.placement import Placement
 from frostline.scheduler.outlook import Outlook, Predictor
 from frostline.scheduler.progress import Report, done_by, iterations_of, keep, left_us, offer_of, with_iterations
 from frostline.scheduler.virtual_order import VirtualOrder
-from frostline.timing.duration import fastest_us, slowest_us
+from frostline.timing.duration import fastest_us, job_duration_us, slowest_us
 from frostline.units import duration_us, instant_us
 
 __all__ = ["State"]
@@ -64,13 +64,16 @@ class State:
         "arrived_work",
         "budget_gpus",
         "cluster",
+        "elastic",
         "free",
+        "level_change_us",
         "longest_us",
         "most_out_of_order_gpus",
         "now_us",
         "out_of_order_gpus",
         "outlook",
         "policy",
+        "reallocated_us",
         "restart_us",
         "runs",
         "uncertain",
@@ -108,6 +111,9 @@ class State:
         self.outlook = None if predictor is None else Outlook(predictor, cluster)
         restart_s: float | None = getattr(policy, "restart_s", None)
         self.restart_us = None if restart_s is None else duration_us(restart_s)
+        self.elastic = bool(getattr(policy, "elastic", False))
+        self.level_change_us = duration_us(getattr(policy, "level_change_s", 0.0))
+        self.reallocated_us: int | None = None
         self._unsettled = predictor is not None or restart_s is not None  # ends are believed, or jobs come back
         self._renewal_us: Callable[[Task], int | None] = getattr(policy, "renewal_us", lambda _: None)
         self._renewals: list[tuple[int, int, int]] = []  # heap of (instant, number, evictions) of evicted tasks
@@ -152,6 +158,29 @@ class State:
             placed = self._place(task, self.free)
             self._offers[task.number] = None if placed is None else Offer(*placed)
         return self._offers[task.number]
+
+    def done(self, task: Task) -> int:
+        """Iterations, or microseconds of fixed work, that a waiting or running task has done by now."""
+        run = self.runs.get(task.job.id)
+        if run is None or run.task is not task:
+            return task.done
+        return done_by(run, self._reports.get(task.job.id), self.now_us, self.cluster)
+
+    def frozen(self, task: Task) -> tuple[tuple[int, int, int], ...]:
+        """Stretches of training with frozen layers up to now: iterations done at its start and end, and the level."""
+        past = () if task.past is None else task.past.frozen
+        run = self.runs.get(task.job.id)
+        if run is None or run.task is not task or not offer_of(run).level:
+            return past
+        return (*past, (task.done, self.done(task), offer_of(run).level))
+
+    def placement_of(self, task: Task, free: FreeGpus, gpus: int) -> Placement | None:
+        """Placement of a task on some free GPUs, elastic work on so many of them; None when it does not fit."""
+        if isinstance(task.job.work, Elastic):
+            loads = free.best_fit(shape_of(task.job, self.cluster, gpus))
+            return None if loads is None else Placement.of_loads(loads)
+        placed = self._place(task, free)
+        return None if placed is None else placed[0]
 
     def reservation(self, task: Task, headroom: int = 0) -> Reservation:
         """Earliest start of a blocked task, with headroom, if nothing new starts.
@@ -291,11 +320,28 @@ class State:
         self.waiting.remove(task)
         if self._virtual is not None:
             self._virtual.leave(task)
+        return self._run(task, offer, kind, 0 if task.past is None else self.restart_us or 0)
+
+    def start_at(self, task: Task, placement: Placement, level: int) -> Running:
+        """A waiting task takes GPUs at a freeze level."""
+        offer = Offer(placement, job_duration_us(task.job, self.cluster, placement, level), level)
+        return self.start(task, offer, StartKind.IN_ORDER)
+
+    def change_level(self, run: Running, level: int) -> Running:
+        """A running task goes on where it is at another freeze level."""
+        task, placement = run.task, offer_of(run).placement
+        self._halt(run, 0)
+        offer = Offer(placement, job_duration_us(task.job, self.cluster, placement, level), level)
+        return self._run(task, offer, run.kind, self.level_change_us)
+
+    def _run(self, task: Task, offer: Offer, kind: StartKind, restart_us: int) -> Running:
+        """A task runs on the GPUs of an offer from now on."""
         loads, now_us = offer.placement.loads, self.now_us
         self.free.take(loads)
-        gpus, end_us, restart_us = task.shape.gpus, now_us + offer.duration_us, 0
+        gpus, end_us = task.shape.gpus, now_us + restart_us + offer.duration_us
+        if self.elastic:
+            gpus = offer.placement.gpus
         if self._unsettled:
-            restart_us = 0 if task.past is None else self.restart_us or 0
             end_us = now_us + restart_us + task.low_of(offer.duration_us)
         run = Running(end_us, task.number, task, loads, gpus, kind, now_us, offer, restart_us)
         insort(self._running, run)
@@ -339,24 +385,31 @@ class State:
 
     def evict(self, run: Running) -> None:
         """A running job gives its GPUs back before it is complete, and waits again for what is left of it."""
+        task = run.task
+        past = self._halt(run, 1)
+        self._wait(task)
+        renewal_us = self._renewal_us(task)
+        if renewal_us is not None:
+            heappush(self._renewals, (self.now_us + max(renewal_us, 1), task.number, past.evictions))
+
+    def _halt(self, run: Running, evictions: int) -> Past:
+        """A run ends before its job is complete; the task keeps what it has done, and is as large as what is left."""
         task, past, now_us = run.task, run.task.past, self.now_us
-        done = done_by(run, self._reports.get(task.job.id), now_us, self.cluster)
+        done, frozen = self.done(task), self.frozen(task)
         self.finish(task.job.id)
         task.past = Past(
             first_start_us=run.start_us if past is None else past.first_start_us,
             evicted_us=now_us,
-            evictions=1 if past is None else past.evictions + 1,
+            evictions=evictions + (0 if past is None else past.evictions),
             held_us=run.held_us(now_us),
             done=done,
+            frozen=frozen,
         )
         if self.outlook is not None:
             self.outlook.evict(run)
         else:
             keep(task, done - (0 if past is None else past.done), self.cluster)
-        self._wait(task)
-        renewal_us = self._renewal_us(task)
-        if renewal_us is not None:
-            heappush(self._renewals, (now_us + max(renewal_us, 1), task.number, task.past.evictions))
+        return task.past
 
     def _delay_us(self, task: Task) -> int:
         """By how much a task enters late because the GPUs on offer are slow for it, in the hope of a better hole."""

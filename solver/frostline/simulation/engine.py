@@ -165,8 +165,14 @@ def _drive(scheduler: Scheduler, instance: Instance, on_progress: Progress | Non
             heappush(ends, (start.end_us, len(segments), start.job))
             segments.append(start)
     tell(len(jobs), len(jobs))
-    restart_us = scheduler.restart_us
-    return Schedule.of(segments, refused, policy_text(scheduler.policy), restart_us, predictor_text(scheduler))
+    return Schedule.of(
+        segments,
+        refused,
+        policy_text(scheduler.policy),
+        scheduler.restart_us,
+        predictor_text(scheduler),
+        scheduler.level_change_us,
+    )
 
 
 def _silent(done: int, total: int) -> None:

@@ -34,16 +34,30 @@ class Truth:
         Heap of (completion, index of the segment, job); the first one will happen, if nothing comes in between.
     """
 
-    __slots__ = ("_blind", "_cluster", "_jobs", "_left", "_restart_us", "_running", "_scheduler", "ends", "segments")
+    __slots__ = (
+        "_blind",
+        "_change_us",
+        "_cluster",
+        "_jobs",
+        "_left",
+        "_pauses",
+        "_restart_us",
+        "_running",
+        "_scheduler",
+        "ends",
+        "segments",
+    )
 
     def __init__(self, instance: Instance, scheduler: Scheduler) -> None:
         self._scheduler, self._cluster = scheduler, instance.cluster
         self._restart_us, self._blind = scheduler.restart_us or 0, scheduler.outlook is not None
+        self._change_us = scheduler.level_change_us
         self.segments: list[Segment] = []
         self.ends: list[tuple[int, int, str]] = []
         self._jobs = {job.id: job for job in instance.jobs}
         self._left: dict[str, Job] = {}  # jobs that were evicted, as large as what is left of them
         self._running: dict[str, int] = {}  # index of its segment for every job that runs
+        self._pauses: dict[str, int] = {}  # microseconds at the start of its last segment in which a job does nothing
 
     def submit(self, job: Job) -> Refusal | None:
         """Hand in what the scheduler may know of a job; raises what its slowest run could not bear."""
@@ -56,12 +70,17 @@ class Truth:
     def follow(self, starts: Iterable[Segment], evictions: Iterable[str], now_us: int) -> None:
         """Cut the segments of the evicted jobs, then give each start its true end, if nothing comes in between."""
         for job_id in evictions:
-            self._evict(job_id, now_us)
+            self._cut(job_id, now_us)
         for start in starts:
+            pause_us = self._restart_us if start.job in self._left else 0
+            if start.job in self._running:
+                self._cut(start.job, now_us)
+                pause_us = self._change_us
             index = self._running[start.job] = len(self.segments)
-            job = self._left.get(start.job)
-            begin_us = start.start_us if job is None else start.start_us + self._restart_us
-            end_us = begin_us + job_duration_us(job or self._jobs[start.job], self._cluster, start.placement)
+            job = self._left.get(start.job) or self._jobs[start.job]
+            duration_us = job_duration_us(job, self._cluster, start.placement, start.freeze_level)
+            self._pauses[start.job] = pause_us
+            end_us = start.start_us + pause_us + duration_us
             self.segments.append(start._replace(end_us=end_us))
             heappush(self.ends, (end_us, index, start.job))
         self._drop_evicted()
@@ -72,15 +91,14 @@ class Truth:
         while ends and running.get(ends[0][2]) != ends[0][1]:
             heappop(ends)
 
-    def _evict(self, job_id: str, now_us: int) -> None:
-        """A job loses its GPUs: its segment ends now, and what it has done is kept."""
+    def _cut(self, job_id: str, now_us: int) -> None:
+        """A job loses its GPUs or changes its level: its segment ends now, and what it has done is kept."""
         index = self._running.pop(job_id)
         segment = self.segments[index]
         self.segments[index] = segment._replace(end_us=now_us)
-        job = self._left.get(job_id)
-        useful_us = now_us - segment.start_us - (0 if job is None else self._restart_us)
-        job = job or self._jobs[job_id]
-        self._left[job_id] = left_after(job, self._cluster, segment.placement, max(useful_us, 0))
+        useful_us = max(now_us - segment.start_us - self._pauses[job_id], 0)
+        job = self._left.get(job_id) or self._jobs[job_id]
+        self._left[job_id] = left_after(job, self._cluster, segment.placement, useful_us, segment.freeze_level)
 
     def finish(self, job_id: str) -> None:
         """Tell the scheduler that a job has completed, and if it predicts, how large it was and how it ended."""

@@ -127,7 +127,7 @@ def iterations_within(job: Job, cluster: Cluster, placement: Placement, time_us:
     return time_us * _NS_PER_US // iteration_ns_of(job, cluster, placement, level)
 
 
-def left_after(job: Job, cluster: Cluster, placement: Placement, time_us: int) -> Job:
+def left_after(job: Job, cluster: Cluster, placement: Placement, time_us: int, level: int = 0) -> Job:
     """The job with what is left of it after so many microseconds on a placement, less than it takes there.
 
     Of ``Fixed`` work every microsecond is kept, of other work whole iterations.
@@ -142,7 +142,7 @@ def left_after(job: Job, cluster: Cluster, placement: Placement, time_us: int) -
     if isinstance(work, Fixed):
         left_us = duration_us(work.duration_s) - time_us
         return job.replace(work=Fixed(duration_s=left_us / US_PER_S))
-    done = iterations_within(job, cluster, placement, time_us)
+    done = iterations_within(job, cluster, placement, time_us, level)
     return job.replace(work=replace(work, iterations=work.iterations - done))
 
 

@@ -1,7 +1,7 @@
 """Policies: who starts next."""
 
 from frostline.policies.asrpt import Asrpt, AsrptBudget, AsrptGuard, AsrptStrict
-from frostline.policies.base import Decision, Offer, Policy, Preempt, Start, View, Wait
+from frostline.policies.base import Decision, Offer, Policy, Preempt, Reallocate, Share, Start, View, Wait
 from frostline.policies.eviction import fewest_victims
 from frostline.policies.las import Las
 from frostline.policies.list_policy import ListPolicy
@@ -23,8 +23,10 @@ __all__ = [
     "Past",
     "Policy",
     "Preempt",
+    "Reallocate",
     "Reservation",
     "Running",
+    "Share",
     "Srtf",
     "Start",
     "StartKind",

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from frostline.certify import BoundFaultKind, check_bound, check_certificate, stated_problem
+from frostline.certify import document as document_module
 from frostline.certify import prices as prices_module
 from frostline.certify import tree as tree_module
 from frostline.problem import Cluster, Elastic, Fixed, Instance, Job
@@ -264,19 +265,20 @@ def test_a_window_that_is_too_narrow_is_not_believed(by_prices: Document) -> Non
 
 
 def test_checker_is_small_and_needs_only_the_standard_library() -> None:
-    sources = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in (prices_module, tree_module)]
+    paths = [str(module.__file__) for module in (document_module, prices_module, tree_module)]
+    sources = [Path(path).read_text(encoding="utf-8") for path in paths]
     assert sum(len(source.splitlines()) for source in sources) <= 520
     code = """
 import importlib.util, sys, types
 for name in ("frostline", "frostline.certify"):
     sys.modules[name] = types.ModuleType(name)
-for name, path in zip(("frostline.certify.prices", "frostline.certify.tree"), sys.argv[1:]):
+for part, path in zip(("document", "prices", "tree"), sys.argv[1:]):
+    name = "frostline.certify." + part
     spec = importlib.util.spec_from_file_location(name, path)
     sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules[name])
 loaded = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names) - {"frostline", "__main__"}
 print(sorted(name for name in loaded if not name.startswith("_")))
 """
-    paths = [str(module.__file__) for module in (prices_module, tree_module)]
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code, *paths], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

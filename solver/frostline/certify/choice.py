@@ -10,14 +10,22 @@ over the options c of job j that fit alone: the limits leave every choice at lea
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["ChoiceFault", "ChoiceFaultKind", "ChoiceReport", "check_choice_certificate"]
+from frostline.certify.document import (
+    CertificateFault,
+    CertificateReport,
+    MalformedError,
+    digest,
+    fields,
+    listed,
+    whole,
+    wholes,
+)
+
+__all__ = ["ChoiceFaultKind", "check_choice_certificate"]
 
 _FORMAT, _VERSION = "frostline/choice-certificate", 1
 
@@ -33,28 +41,7 @@ class ChoiceFaultKind(StrEnum):
     UNPROVED = "unproved"  # the prices do not prove the bound stated
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceFault:
-    """One thing that is wrong with a certificate, and a sentence about it."""
-
-    kind: ChoiceFaultKind
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChoiceReport:
-    """All faults of a certificate, and what it proves, in a sentence, if it has none."""
-
-    faults: tuple[ChoiceFault, ...]
-    proved: str
-
-    @property
-    def valid(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.faults
-
-
-def check_choice_certificate(certificate: object, problem: Mapping[str, Any] | None = None) -> ChoiceReport:
+def check_choice_certificate(certificate: object, problem: Mapping[str, Any] | None = None) -> CertificateReport:
     """Check a choice certificate; nothing in it is taken on trust but the problem it states.
 
     Parameters
@@ -79,37 +66,10 @@ def check_choice_certificate(certificate: object, problem: Mapping[str, Any] | N
     """
     try:
         document = _Document(certificate)
-    except _MalformedError as error:
-        return ChoiceReport(faults=(ChoiceFault(ChoiceFaultKind.MALFORMED, str(error)),), proved="")
+    except MalformedError as error:
+        return CertificateReport(faults=(CertificateFault(ChoiceFaultKind.MALFORMED, str(error)),), proved="")
     faults = tuple(document.faults(problem))
-    return ChoiceReport(faults=faults, proved="" if faults else document.proved())
-
-
-class _MalformedError(Exception):
-    """A field that breaks its rule."""
-
-
-def _fields(record: object, path: str, names: str) -> list[Any]:
-    """Values of an object that has exactly the named fields."""
-    if type(record) is not dict or set(record) != set(names.split()):
-        raise _MalformedError(f"{path} must be an object with the fields {names}")
-    return [record[name] for name in names.split()]
-
-
-def _int(value: object, path: str, least: int | None = None) -> int:
-    if type(value) is not int or (least is not None and value < least):
-        raise _MalformedError(f"{path}={value!r} must be a whole number" + ("" if least is None else f" from {least}"))
-    return value
-
-
-def _list(value: object, path: str, length: int | None = None) -> list[Any]:
-    if type(value) is not list or (length is not None and len(value) != length):
-        raise _MalformedError(f"{path} must be a list" + ("" if length is None else f" of {length}"))
-    return value
-
-
-def _ints(value: object, path: str, length: int | None = None, least: int | None = None) -> list[int]:
-    return [_int(entry, f"{path}[{i}]", least) for i, entry in enumerate(_list(value, path, length))]
+    return CertificateReport(faults=faults, proved="" if faults else document.proved())
 
 
 class _Document:
@@ -117,60 +77,60 @@ class _Document:
 
     def __init__(self, certificate: object) -> None:
         names = "format version problem selected value bound prices"
-        *values, self.digest = _fields(certificate, "certificate", f"{names} sha256")
+        *values, self.digest = fields(certificate, "certificate", f"{names} sha256")
         self.content = dict(zip(names.split(), values, strict=True))
-        if values[0] != _FORMAT or _int(values[1], "version") != _VERSION:
-            raise _MalformedError(f"certificate must have format {_FORMAT!r} and version {_VERSION}")
+        if values[0] != _FORMAT or whole(values[1], "version") != _VERSION:
+            raise MalformedError(f"certificate must have format {_FORMAT!r} and version {_VERSION}")
         self.problem, selected, value, bound, prices = values[2:]
         self._read_problem(self.problem)
-        self.selected = _ints(selected, "selected", len(self.jobs), 0)
-        self.value, self.bound = _int(value, "value"), _int(bound, "bound")
-        denominator, gpu_prices, debt_prices = _fields(prices, "prices", "denominator gpus debt")
-        self.denominator = _int(denominator, "prices.denominator", 1)
-        self.gpu_prices = _ints(gpu_prices, "prices.gpus", len(self.gpus), 0)
-        self.debt_prices = _ints(debt_prices, "prices.debt", len(self.budgets), 0)
+        self.selected = wholes(selected, "selected", len(self.jobs), 0)
+        self.value, self.bound = whole(value, "value"), whole(bound, "bound")
+        denominator, gpu_prices, debt_prices = fields(prices, "prices", "denominator gpus debt")
+        self.denominator = whole(denominator, "prices.denominator", 1)
+        self.gpu_prices = wholes(gpu_prices, "prices.gpus", len(self.gpus), 0)
+        self.debt_prices = wholes(debt_prices, "prices.debt", len(self.budgets), 0)
         if any(price for price, budget in zip(self.debt_prices, self.budgets, strict=True) if budget is None):
-            raise _MalformedError("prices.debt must be 0 where there is no budget")
+            raise MalformedError("prices.debt must be 0 where there is no budget")
 
     def _read_problem(self, record: object) -> None:
-        gpus, budgets, jobs = _fields(record, "problem", "gpus budgets jobs")
-        self.gpus = _ints(gpus, "problem.gpus", least=0)
+        gpus, budgets, jobs = fields(record, "problem", "gpus budgets jobs")
+        self.gpus = wholes(gpus, "problem.gpus", least=0)
         self.budgets = [
-            None if budget is None else _int(budget, f"problem.budgets[{i}]", 0)
-            for i, budget in enumerate(_list(budgets, "problem.budgets"))
+            None if budget is None else whole(budget, f"problem.budgets[{i}]", 0)
+            for i, budget in enumerate(listed(budgets, "problem.budgets"))
         ]
-        self.jobs = [self._job(job, f"problem.jobs[{i}]") for i, job in enumerate(_list(jobs, "problem.jobs"))]
+        self.jobs = [self._job(job, f"problem.jobs[{i}]") for i, job in enumerate(listed(jobs, "problem.jobs"))]
 
     def _job(self, record: object, path: str) -> tuple[int, list[tuple[int, int, int, int]]]:
         """Tenant and options of a job."""
-        tenant, listed = _fields(record, path, "tenant options")
+        tenant, rows = fields(record, path, "tenant options")
         options = []
-        for i, option in enumerate(_list(listed, f"{path}.options")):
-            kind, gpus, value, debt = _ints(option, f"{path}.options[{i}]", 4)
+        for i, option in enumerate(listed(rows, f"{path}.options")):
+            kind, gpus, value, debt = wholes(option, f"{path}.options[{i}]", 4)
             if not 0 <= kind < len(self.gpus) or gpus < 0 or debt < 0:
-                raise _MalformedError(f"{path}.options[{i}] must have a GPU type that there is, and no amount below 0")
+                raise MalformedError(f"{path}.options[{i}] must have a GPU type that there is, and no amount below 0")
             options.append((kind, gpus, value, debt))
         if not options or options[0][1] or options[0][3]:
-            raise _MalformedError(f"{path}.options must begin with one that takes nothing")
-        if _int(tenant, f"{path}.tenant", 0) >= len(self.budgets):
-            raise _MalformedError(f"{path}.tenant={tenant} must have a budget or null")
+            raise MalformedError(f"{path}.options must begin with one that takes nothing")
+        if whole(tenant, f"{path}.tenant", 0) >= len(self.budgets):
+            raise MalformedError(f"{path}.tenant={tenant} must have a budget or null")
         return tenant, options
 
-    def faults(self, problem: Mapping[str, Any] | None) -> Iterator[ChoiceFault]:
-        if self.digest != _digest(self.content):
-            yield ChoiceFault(ChoiceFaultKind.DAMAGED, "its content does not match its SHA-256")
-        if problem is not None and _digest(problem) != _digest(self.problem):
-            yield ChoiceFault(ChoiceFaultKind.OTHER_PROBLEM, "it is about another problem")
+    def faults(self, problem: Mapping[str, Any] | None) -> Iterator[CertificateFault]:
+        if self.digest != digest(self.content):
+            yield CertificateFault(ChoiceFaultKind.DAMAGED, "its content does not match its SHA-256")
+        if problem is not None and digest(problem) != digest(self.problem):
+            yield CertificateFault(ChoiceFaultKind.OTHER_PROBLEM, "it is about another problem")
         missing = [j for j, (_, options) in enumerate(self.jobs) if self.selected[j] >= len(options)]
-        yield from (ChoiceFault(ChoiceFaultKind.OVER_LIMIT, f"job {j} has no such option") for j in missing)
+        yield from (CertificateFault(ChoiceFaultKind.OVER_LIMIT, f"job {j} has no such option") for j in missing)
         if not missing:
             yield from self._choice_faults()
         proved = self._proved_bound()
         if proved > self.bound:
             text = f"the prices prove a bound of {proved}, not {self.bound}"
-            yield ChoiceFault(ChoiceFaultKind.UNPROVED, text)
+            yield CertificateFault(ChoiceFaultKind.UNPROVED, text)
 
-    def _choice_faults(self) -> Iterator[ChoiceFault]:
+    def _choice_faults(self) -> Iterator[CertificateFault]:
         """Limits that the choice exceeds, and a value that it is not worth."""
         taken, owed, value = [0] * len(self.gpus), [0] * len(self.budgets), 0
         for (tenant, options), number in zip(self.jobs, self.selected, strict=True):
@@ -180,12 +140,12 @@ class _Document:
             value += worth
         for kind, (used, most) in enumerate(zip(taken, self.gpus, strict=True)):
             if used > most:
-                yield ChoiceFault(ChoiceFaultKind.OVER_LIMIT, f"GPU type {kind}: {used} of {most} GPUs taken")
+                yield CertificateFault(ChoiceFaultKind.OVER_LIMIT, f"GPU type {kind}: {used} of {most} GPUs taken")
         for tenant, (debt, budget) in enumerate(zip(owed, self.budgets, strict=True)):
             if budget is not None and debt > budget:
-                yield ChoiceFault(ChoiceFaultKind.OVER_LIMIT, f"tenant {tenant}: debt of {debt}, budget {budget}")
+                yield CertificateFault(ChoiceFaultKind.OVER_LIMIT, f"tenant {tenant}: debt of {debt}, budget {budget}")
         if value != self.value:
-            yield ChoiceFault(ChoiceFaultKind.WRONG_VALUE, f"the choice is worth {value}, not {self.value}")
+            yield CertificateFault(ChoiceFaultKind.WRONG_VALUE, f"the choice is worth {value}, not {self.value}")
 
     def _proved_bound(self) -> int:
         """Bound that the prices prove, rounded down, as values are whole."""
@@ -203,8 +163,3 @@ class _Document:
     def proved(self) -> str:
         end = ": it is optimal" if self.value == self.bound else ""
         return f"no choice is worth more than {self.bound} steps, and this one is worth {self.value}{end}"
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -11,14 +11,22 @@ k has a worth of its own, at most 0 or at least 0, and what the servers must ear
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["CertificateFault", "CertificateFaultKind", "CertificateReport", "check_placement_certificate"]
+from frostline.certify.document import (
+    CertificateFault,
+    CertificateReport,
+    MalformedError,
+    digest,
+    fields,
+    listed,
+    whole,
+    wholes,
+)
+
+__all__ = ["CertificateFaultKind", "check_placement_certificate"]
 
 _FORMAT, _VERSION = "frostline/placement-certificate", 1
 _DEEPEST = 400
@@ -39,27 +47,6 @@ class CertificateFaultKind(StrEnum):
     MISPLACED = "misplaced"  # the placement leaves out or repeats replicas, or fills a server beyond its free GPUs
     WRONG_TIME = "wrong_time"  # the placement does not take the time stated
     UNPROVED = "unproved"  # the proof does not reach the bound stated
-
-
-@dataclass(frozen=True, slots=True)
-class CertificateFault:
-    """One thing that is wrong with a certificate, and a sentence about it."""
-
-    kind: CertificateFaultKind
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CertificateReport:
-    """All faults of a certificate, and what it proves, in a sentence, if it has none."""
-
-    faults: tuple[CertificateFault, ...]
-    proved: str
-
-    @property
-    def valid(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.faults
 
 
 def check_placement_certificate(certificate: object, problem: Mapping[str, Any] | None = None) -> CertificateReport:
@@ -89,60 +76,35 @@ def check_placement_certificate(certificate: object, problem: Mapping[str, Any] 
     """
     try:
         document = _Document(certificate)
-    except _MalformedError as error:
+    except MalformedError as error:
         fault = CertificateFault(CertificateFaultKind.MALFORMED, str(error))
         return CertificateReport(faults=(fault,), proved="")
     faults = tuple(document.faults(problem))
     return CertificateReport(faults=faults, proved="" if faults else document.proved())
 
 
-class _MalformedError(Exception):
-    """A field that breaks its rule."""
-
-
-def _fields(record: object, path: str, names: str) -> list[Any]:
-    """Values of an object that has exactly the named fields."""
-    if type(record) is not dict or set(record) != set(names.split()):
-        raise _MalformedError(f"{path} must be an object with the fields {names}")
-    return [record[name] for name in names.split()]
-
-
-def _int(value: object, path: str, least: int | None = None) -> int:
-    if type(value) is not int or (least is not None and value < least):
-        raise _MalformedError(f"{path}={value!r} must be a whole number" + ("" if least is None else f" from {least}"))
-    return value
-
-
-def _ints(value: object, path: str, length: int | None = None, least: int | None = None) -> list[int]:
-    if type(value) is not list or (length is not None and len(value) != length):
-        raise _MalformedError(f"{path} must be a list" + ("" if length is None else f" of {length}"))
-    return [_int(entry, f"{path}[{i}]", least) for i, entry in enumerate(value)]
-
-
 def _rows(value: object, path: str, length: int, least: int | None = None) -> list[list[int]]:
-    if type(value) is not list:
-        raise _MalformedError(f"{path} must be a list")
-    return [_ints(row, f"{path}[{i}]", length, least) for i, row in enumerate(value)]
+    return [wholes(row, f"{path}[{i}]", length, least) for i, row in enumerate(listed(value, path))]
 
 
 class _Class:
     """Tables of the servers of one class."""
 
     def __init__(self, record: object, path: str, counts: Sequence[int]) -> None:
-        kind, pairs, rings, local = _fields(record, path, "kind pairs rings local")
+        kind, pairs, rings, local = fields(record, path, "kind pairs rings local")
         stages = len(counts)
         if kind not in ("egress", "slowest"):
-            raise _MalformedError(f"{path}.kind={kind!r} must be 'egress' or 'slowest'")
+            raise MalformedError(f"{path}.kind={kind!r} must be 'egress' or 'slowest'")
         self.adds, self.counts = kind == "egress", counts
         least = 0 if self.adds else None
         self.pairs = _rows(pairs, f"{path}.pairs", 3)
-        self.rings = _ints(rings, f"{path}.rings", stages, least)
-        self.local = _ints(local, f"{path}.local", stages, 0)
+        self.rings = wholes(rings, f"{path}.rings", stages, least)
+        self.local = wholes(local, f"{path}.local", stages, 0)
         seen = [(s, t) for s, t, _ in self.pairs]
         if any(not 0 <= s < t < stages for s, t in seen) or len(set(seen)) < len(seen):
-            raise _MalformedError(f"{path}.pairs must name two stages s < t each, no two of them twice")
+            raise MalformedError(f"{path}.pairs must name two stages s < t each, no two of them twice")
         if self.adds and (any(ns < 0 for *_, ns in self.pairs) or any(self.local)):
-            raise _MalformedError(f"{path} must have no negative pair and no local time for 'egress'")
+            raise MalformedError(f"{path} must have no negative pair and no local time for 'egress'")
         self.near: list[list[tuple[int, int]]] = [[] for _ in counts]
         for s, t, ns in self.pairs:
             self.near[s].append((t, ns))
@@ -177,18 +139,18 @@ class _Class:
 def _check_node(node: object, path: str, stages: int, depth: int) -> None:
     """Refuse a tree whose nodes break a rule."""
     if depth > _DEEPEST:
-        raise _MalformedError(f"proof.tree must be at most {_DEEPEST} deep")
+        raise MalformedError(f"proof.tree must be at most {_DEEPEST} deep")
     if type(node) is dict and "fewer" in node:
-        stage, replicas, servers, fewer, more = _fields(node, path, "stage replicas servers fewer more")
-        if _int(stage, f"{path}.stage", 0) >= stages or _int(replicas, f"{path}.replicas", 0) == 0:
-            raise _MalformedError(f"{path} must name a stage and at least one replica of it")
-        _int(servers, f"{path}.servers", 0)
+        stage, replicas, servers, fewer, more = fields(node, path, "stage replicas servers fewer more")
+        if whole(stage, f"{path}.stage", 0) >= stages or whole(replicas, f"{path}.replicas", 0) == 0:
+            raise MalformedError(f"{path} must name a stage and at least one replica of it")
+        whole(servers, f"{path}.servers", 0)
         _check_node(fewer, f"{path}.fewer", stages, depth + 1)
         _check_node(more, f"{path}.more", stages, depth + 1)
         return
-    worth, extra, earned = _fields(node, path, "worth extra earned")
-    _ints(worth, f"{path}.worth", stages)
-    _ints(extra, f"{path}.extra")
+    worth, extra, earned = fields(node, path, "worth extra earned")
+    wholes(worth, f"{path}.worth", stages)
+    wholes(extra, f"{path}.extra")
     _rows(earned, f"{path}.earned", 3, 0)
 
 
@@ -197,50 +159,50 @@ class _Document:
 
     def __init__(self, certificate: object) -> None:
         names = "format version problem placement iteration_ns bound_ns proof"
-        *values, self.digest = _fields(certificate, "certificate", f"{names} sha256")
+        *values, self.digest = fields(certificate, "certificate", f"{names} sha256")
         self.content = dict(zip(names.split(), values, strict=True))
-        if values[0] != _FORMAT or _int(values[1], "version") != _VERSION:
-            raise _MalformedError(f"certificate must have format {_FORMAT!r} and version {_VERSION}")
+        if values[0] != _FORMAT or whole(values[1], "version") != _VERSION:
+            raise MalformedError(f"certificate must have format {_FORMAT!r} and version {_VERSION}")
         self.problem, placement, iteration_ns, bound_ns, proof = values[2:]
         self._read_problem(self.problem)
-        self.iteration_ns, self.bound_ns = _int(iteration_ns, "iteration_ns", 0), _int(bound_ns, "bound_ns", 0)
+        self.iteration_ns, self.bound_ns = whole(iteration_ns, "iteration_ns", 0), whole(bound_ns, "bound_ns", 0)
         self._read_placement(placement)
         self.proof = None if proof is None else self._read_proof(proof)
 
     def _read_problem(self, record: object) -> None:
         names = "replicas gpus_per_replica base_ns overlap classes servers most_servers"
-        replicas, sizes, base_ns, self.overlap, classes, servers, most = _fields(record, "problem", names)
-        self.counts = _ints(replicas, "problem.replicas", least=1)
-        self.sizes = _ints(sizes, "problem.gpus_per_replica", len(self.counts), 1)
-        self.base_ns = _int(base_ns, "problem.base_ns", 0)
+        replicas, sizes, base_ns, self.overlap, classes, servers, most = fields(record, "problem", names)
+        self.counts = wholes(replicas, "problem.replicas", least=1)
+        self.sizes = wholes(sizes, "problem.gpus_per_replica", len(self.counts), 1)
+        self.base_ns = whole(base_ns, "problem.base_ns", 0)
         if type(self.overlap) is not bool or type(classes) is not list or not self.counts:
-            raise _MalformedError("problem must have stages, overlap true or false, and a list of classes")
+            raise MalformedError("problem must have stages, overlap true or false, and a list of classes")
         self.classes = [_Class(tables, f"problem.classes[{i}]", self.counts) for i, tables in enumerate(classes)]
         self.servers = _rows(servers, "problem.servers", 2, 0)
         if any(kind >= len(self.classes) for kind, _ in self.servers) or not self.servers:
-            raise _MalformedError("problem.servers must name classes that there are")
-        self.most_servers = None if most is None else _int(most, "problem.most_servers", 1)
+            raise MalformedError("problem.servers must name classes that there are")
+        self.most_servers = None if most is None else whole(most, "problem.most_servers", 1)
 
     def _read_placement(self, value: object) -> None:
         if type(value) is not list or any(type(entry) is not list or len(entry) != 2 for entry in value):
-            raise _MalformedError("placement must be a list of servers and their columns")
+            raise MalformedError("placement must be a list of servers and their columns")
         self.placement = [
-            (_int(server, f"placement[{i}][0]", 0), _ints(column, f"placement[{i}][1]", len(self.counts), 0))
+            (whole(server, f"placement[{i}][0]", 0), wholes(column, f"placement[{i}][1]", len(self.counts), 0))
             for i, (server, column) in enumerate(value)
         ]
 
     def _read_proof(self, record: object) -> tuple[int, list[int], object]:
-        limit_ns, order, tree = _fields(record, "proof", "limit_ns order tree")
-        path = _ints(order, "proof.order", len(self.counts))
+        limit_ns, order, tree = fields(record, "proof", "limit_ns order tree")
+        path = wholes(order, "proof.order", len(self.counts))
         if sorted(path) != list(range(len(self.counts))):
-            raise _MalformedError("proof.order must name every stage once")
+            raise MalformedError("proof.order must name every stage once")
         _check_node(tree, "proof.tree", len(self.counts), 0)
-        return _int(limit_ns, "proof.limit_ns", 0), path, tree
+        return whole(limit_ns, "proof.limit_ns", 0), path, tree
 
     def faults(self, problem: Mapping[str, Any] | None) -> Iterator[CertificateFault]:
-        if self.digest != _digest(self.content):
+        if self.digest != digest(self.content):
             yield CertificateFault(CertificateFaultKind.DAMAGED, "its content does not match its SHA-256")
-        if problem is not None and _digest(problem) != _digest(self.problem):
+        if problem is not None and digest(problem) != digest(self.problem):
             yield CertificateFault(CertificateFaultKind.OTHER_PROBLEM, "it is about another problem")
         misplaced = [*self._misplaced()]
         yield from (CertificateFault(CertificateFaultKind.MISPLACED, text) for text in misplaced)
@@ -335,11 +297,6 @@ class _Document:
         how_good = f"at most {gap:.3g} % from optimal" if gap else "it is optimal"
         times = f"less than {self.bound_ns} ns, and this one takes {self.iteration_ns} ns"
         return f"no placement{where} takes {times}: {how_good}"
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 Labels = dict[tuple[tuple[int, ...], int], list[tuple[int, int]]]

@@ -17,44 +17,17 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from operator import mul
-from typing import Any
 
-__all__ = ["Jobs", "Leaf", "MalformedError", "NegativePriceError", "Window", "fields", "whole", "wholes"]
+from frostline.certify.document import MalformedError, fields, whole, wholes
+
+__all__ = ["Jobs", "Leaf", "NegativePriceError", "Window"]
 
 Window = tuple[int, int | None]
 """Earliest and latest start; None for any time."""
 
 
-class MalformedError(Exception):
-    """A field that breaks its rule."""
-
-
 class NegativePriceError(MalformedError):
     """A price below 0."""
-
-
-def fields(record: object, path: str, names: str) -> list[Any]:
-    """Values of an object that has exactly the named fields."""
-    if type(record) is not dict or set(record) != set(names.split()):
-        raise MalformedError(f"{path} must be an object with the fields {names}")
-    return [record[name] for name in names.split()]
-
-
-def whole(value: object, path: str, least: int | None = None) -> int:
-    """A whole number."""
-    if type(value) is not int or (least is not None and value < least):
-        raise MalformedError(f"{path}={value!r} must be a whole number" + ("" if least is None else f" from {least}"))
-    return value
-
-
-def wholes(value: object, path: str, length: int | None = None, least: int | None = None) -> list[int]:
-    """A list of whole numbers."""
-    if type(value) is not list or (length is not None and len(value) != length):
-        raise MalformedError(f"{path} must be a list" + ("" if length is None else f" of {length}"))
-    if set(map(type, value)) - {int} or (least is not None and value and min(value) < least):
-        for i, entry in enumerate(value):
-            whole(entry, f"{path}[{i}]", least)
-    return value
 
 
 class Jobs:

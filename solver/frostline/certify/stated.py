@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from frostline.certify.prices import Jobs, MalformedError
+from frostline.certify.document import MalformedError
+from frostline.certify.prices import Jobs
 from frostline.certify.tree import BoundReport, check_certificate
 from frostline.problem.instance import Instance
 from frostline.problem.job import Elastic, Job

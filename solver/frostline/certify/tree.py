@@ -10,8 +10,6 @@ The proof may also be the word ``pointwise``, for a bound that needs no more tha
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,9 +17,10 @@ from fractions import Fraction
 from heapq import heappop, heappush
 from typing import Any
 
-from frostline.certify.prices import Jobs, Leaf, MalformedError, NegativePriceError, Window, fields, whole
+from frostline.certify.document import CertificateFault, CertificateReport, MalformedError, digest, fields, whole
+from frostline.certify.prices import Jobs, Leaf, NegativePriceError, Window
 
-__all__ = ["BoundFault", "BoundFaultKind", "BoundReport", "check_certificate"]
+__all__ = ["BoundFaultKind", "BoundReport", "check_certificate"]
 
 _FORMAT, _VERSION = "frostline/certificate", 1
 
@@ -36,22 +35,13 @@ class BoundFaultKind(StrEnum):
     UNPROVED = "unproved"  # the proof does not reach the bound stated
 
 
-@dataclass(frozen=True, slots=True)
-class BoundFault:
-    """One thing that is wrong with a certificate, a sentence about it, and the job that it concerns, if one does."""
-
-    kind: BoundFaultKind
-    text: str
-    job: str | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundReport:
+class BoundReport(CertificateReport):
     """All faults of a certificate and, if it has none, what it proves.
 
     Parameters
     ----------
-    faults : tuple of BoundFault
+    faults : tuple of CertificateFault
         What is wrong; empty for a valid certificate.
     proved : str
         What is proved, in a sentence.
@@ -61,15 +51,8 @@ class BoundReport:
         Leaves of the proof.
     """
 
-    faults: tuple[BoundFault, ...]
-    proved: str = ""
     bound_us: Fraction | None = None
     leaves: int = 0
-
-    @property
-    def valid(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.faults
 
 
 def check_certificate(certificate: object, problem: Mapping[str, Any] | None = None) -> BoundReport:
@@ -101,7 +84,7 @@ def check_certificate(certificate: object, problem: Mapping[str, Any] | None = N
     except MalformedError as error:
         negative = isinstance(error, NegativePriceError)
         kind = BoundFaultKind.NEGATIVE_PRICE if negative else BoundFaultKind.MALFORMED
-        return BoundReport(faults=(BoundFault(kind, str(error)),))
+        return BoundReport(faults=(CertificateFault(kind, str(error)),))
     if faults:
         return BoundReport(faults=tuple(faults))
     return BoundReport(faults=(), proved=document.proved(), bound_us=document.bound_us, leaves=document.leaves)
@@ -119,15 +102,15 @@ class _Document:
         self.problem, bound, self.proof = values[2:]
         self.jobs, self.bound, self.leaves = Jobs(self.problem), whole(bound, "bound"), 0
 
-    def faults(self, problem: Mapping[str, Any] | None) -> Iterator[BoundFault]:
-        if self.digest != _digest(self.content):
-            yield BoundFault(BoundFaultKind.DAMAGED, "its content does not match its SHA-256")
+    def faults(self, problem: Mapping[str, Any] | None) -> Iterator[CertificateFault]:
+        if self.digest != digest(self.content):
+            yield CertificateFault(BoundFaultKind.DAMAGED, "its content does not match its SHA-256")
         if problem is not None:
             yield from _differences(self.problem, problem)
         reached = _pointwise(self.jobs) if self.proof == "pointwise" else self._tree()
         if reached is not None and reached < self.bound:
             text = f"the proof reaches a bound of {reached} ticks, not {self.bound}"
-            yield BoundFault(BoundFaultKind.UNPROVED, text)
+            yield CertificateFault(BoundFaultKind.UNPROVED, text)
 
     def _tree(self) -> int | None:
         """Least bound of all leaves; None where every leaf has an empty window."""
@@ -218,13 +201,13 @@ def _pointwise(jobs: Jobs) -> int:
     return -(-sum(map(max, single, virtual)) // jobs.gpus)
 
 
-def _differences(stated: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[BoundFault]:
+def _differences(stated: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[CertificateFault]:
     """How the problem of a certificate differs from the one it must be about."""
     there = set(stated["ids"])
     missing = [job for job in given["ids"] if job not in there]
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        yield BoundFault(BoundFaultKind.OTHER_PROBLEM, f"job {missing[0]!r}{more} is left out of it", missing[0])
+        yield CertificateFault(BoundFaultKind.OTHER_PROBLEM, f"job {missing[0]!r}{more} is left out of it", missing[0])
         return
     for name, value in given.items():
         if stated[name] == value:
@@ -234,9 +217,4 @@ def _differences(stated: Mapping[str, Any], given: Mapping[str, Any]) -> Iterato
             j = next(j for j, (one, two) in enumerate(zip(stated[name], value, strict=True)) if one != two)
             job = given["ids"][j]
             text = f"job {job!r} has {name} {stated[name][j]!r} in it, not {value[j]!r}"
-        yield BoundFault(BoundFaultKind.OTHER_PROBLEM, text, job)
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+        yield CertificateFault(BoundFaultKind.OTHER_PROBLEM, text, job)

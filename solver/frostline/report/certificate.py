@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from frostline.certify.document import CertificateFault
 from frostline.certify.schedule import Fault
-from frostline.certify.tree import BoundFault, BoundReport
+from frostline.certify.tree import BoundReport
 from frostline.policies.guarantee import GuaranteeReport
 from frostline.problem.instance import Instance
 from frostline.problem.schedule import Schedule
@@ -74,7 +75,7 @@ def flow_text(instance: Instance, schedule: Schedule, bound: Bound) -> str | Non
     return f"mean flow within {100 * float(flow / least - 1):.3g} % of the lower bound {bound.method}"
 
 
-def bound_fault_summary(fault: BoundFault) -> dict[str, Any]:
+def bound_fault_summary(fault: CertificateFault) -> dict[str, Any]:
     """A fault of a bound certificate as plain JSON values."""
     return {"kind": fault.kind.value, "job": fault.job, "server": None, "at_s": None, "text": fault.text}
 

@@ -11,7 +11,7 @@ from frostline.errors import InvalidValueError
 from frostline.policies import registry
 from frostline.policies.list_policy import fifo
 from frostline.prediction import OnlinePredictor
-from frostline.problem import Schedule, load_instance, load_schedule, save
+from frostline.problem import Cluster, Elastic, Instance, Job, Schedule, load_instance, load_schedule, save
 from frostline.report import passed
 
 RESULT_KEYS = {
@@ -349,3 +349,52 @@ def test_file_names_are_safe():
 )
 def test_what_counts_as_passed(change, outcome):
     assert passed({"valid": True, "unfinished": 0, "guarantee": {"holds": True}} | change) is outcome
+
+
+@pytest.fixture
+def elastic(tmp_path):
+    table = {"one_server": {1: (2.0, 1.0)}}
+    work = Elastic(
+        iterations=1000,
+        widths=(1,),
+        seconds_per_iteration=table,
+        compute_shares=(0, 1),
+        family="cnn",
+        quality_budget_points=0.5,
+    )
+    jobs = [Job(id=name, release_s=0, gpus=1, work=work) for name in "ab"]
+    save(Instance(cluster=Cluster.pool(2), jobs=jobs), tmp_path / "elastic.json")
+    return tmp_path / "elastic.json"
+
+
+def test_freezing_is_reported_where_there_is_some(run_json, run, elastic):
+    plain, frozen = run_json("simulate", elastic, "--policy", "asrpt,icefrog-rigid")["results"]
+    assert "accuracy" not in plain
+    assert (plain["bound_choices"], frozen["bound_choices"]) == ("asked", "levels")
+    assert (plain["level_changes"], frozen["level_changes"]) == (0, 2)
+    assert frozen["mean_flow_s"] < plain["mean_flow_s"] == plain["bound_mean_flow_s"] == 2000
+    assert frozen["bound_mean_flow_s"] <= frozen["mean_flow_s"]
+    assert frozen["guarantee"]["holds"]
+    assert frozen["valid"]
+    facts = frozen["accuracy"]
+    assert (facts["jobs"], facts["frozen"], facts["over_budget_share"]) == (2, 2, 0)
+    assert 0 < facts["mean_lost_points"] <= facts["mean_believed_points"] <= 0.5 + 1e-9
+    assert [family["family"] for family in facts["families"]] == ["cnn"]
+    text = run("simulate", elastic, "--policy", "asrpt,icefrog-rigid").stdout
+    assert "no schedule on the GPUs asked for, without freezing, of these 2 jobs" in text
+    assert "no schedule on the GPUs asked for, freezing included, of these 2 jobs" in text
+    assert "icefrog-rigid: froze 2 of 2 jobs, which lost" in text
+
+
+def test_a_frozen_schedule_is_checked_from_its_file(run, elastic, tmp_path):
+    run("simulate", elastic, "--policy", "icefrog-rigid", "--out", tmp_path / "out")
+    result = run("check", tmp_path / "out" / "schedule-icefrog-rigid.json.gz")
+    assert result.exit_code == 0
+    assert "2 changes of freeze level, 0.1 s for each" in result.stdout
+    assert "the guard guarantee of icefrog-rigid:form=asrpt" in result.stdout
+
+
+def test_planned_levels_need_known_sizes(run, elastic):
+    result = run("simulate", elastic, "--policy", "icefrog-rigid", "--predict", "median")
+    assert result.exit_code == 2
+    assert "policy 'icefrog-rigid' must know the sizes" in result.stderr

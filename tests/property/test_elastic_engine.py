@@ -14,7 +14,8 @@ from frostline.policies import Reallocate, Share, Start, Task, View, Wait
 from frostline.policies.base import Decision
 from frostline.problem import Elastic, Instance, Schedule, Segment
 from frostline.problem.files import load_schedule, save
-from frostline.simulation import run
+from frostline.relaxation import lower_bound
+from frostline.simulation import choices_made, frozen_stretches, run
 from frostline.testing import instances
 from frostline.timing.duration import left_after
 
@@ -124,3 +125,45 @@ def test_a_schedule_with_levels_survives_its_file(tmp_path_factory: Any, instanc
     path = tmp_path_factory.mktemp("levels") / "schedule.json"
     save(schedule, path)
     assert load_schedule(path) == schedule
+
+
+@given(PROBLEMS, POLICIES)
+def test_no_schedule_is_below_the_bound_over_its_choices(instance: Instance, policy: Restless) -> None:
+    schedule = run(instance, policy)
+    total = sum(schedule.completion_us.values())
+    for method in ("trivial", "srpt", "pointwise"):
+        assert lower_bound(instance, method, choices=choices_made(instance, schedule)).completion_us <= total
+        assert lower_bound(instance, method, choices="elastic").completion_us <= total
+
+
+class Noting(Restless):
+    """Notes what the view tells of frozen stretches."""
+
+    def __init__(self, *settings: Any) -> None:
+        super().__init__(*settings)
+        self.noted: list[tuple[str, int, tuple[tuple[int, int, int], ...]]] = []
+
+    def decide(self, view: View) -> Decision:
+        tasks = [*(run.task for run in view.running), *view.waiting]
+        self.noted += [(task.job.id, view.done(task), view.frozen(task)) for task in tasks]
+        return super().decide(view)
+
+
+@given(PROBLEMS, POLICIES)
+def test_the_scheduler_knows_what_was_frozen(instance: Instance, policy: Restless) -> None:
+    noting = Noting(policy.restart_s, policy.level_change_s, int(policy.dice.integers(0, 10_000)))
+    stretches = frozen_stretches(instance, run(instance, noting))
+    for job, done, frozen in noting.noted:
+        so_far = [(start, min(end, done), level) for start, end, level in stretches.get(job, ()) if start < done]
+        assert merged(frozen) == merged(so_far)
+
+
+def merged(stretches: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Stretches at one level that meet as one, without those of no iterations."""
+    whole: list[tuple[int, int, int]] = []
+    for start, end, level in stretches:
+        if whole and whole[-1][1:] == (start, level):
+            whole[-1] = (whole[-1][0], end, level)
+        elif end > start:
+            whole.append((start, end, level))
+    return whole

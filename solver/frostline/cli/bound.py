@@ -28,6 +28,7 @@ from frostline.cli.options import (
 from frostline.cli.output import Output
 from frostline.problem.documents import check_ending, document_text, write_text
 from frostline.problem.instance import Instance
+from frostline.problem.job import Elastic
 from frostline.relaxation import METHODS, Bound, bound_certificate, lower_bound
 from frostline.report.numbers import number_text
 from frostline.report.simulation import bound_summary, bound_text
@@ -84,7 +85,7 @@ def run(
         save_certificate(certificate, instance, bound)
     refused = len(instance.jobs) - bound.jobs
     output.document({**bound_summary(bound), "refused": refused, "certificate": bound.certificate})
-    output.tell(bound_text(bound))
+    output.tell(bound_text(bound, any(isinstance(job.work, Elastic) for job in instance.jobs)))
     output.tell(f"total completion {number_text(bound.total_completion_s)} s")
     output.tell(f"total flow {number_text(bound.total_flow_s)} s")
     if refused:

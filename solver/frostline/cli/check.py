@@ -30,6 +30,7 @@ from frostline.report.certificate import (
     guarantee_proof,
 )
 from frostline.report.numbers import number_text
+from frostline.simulation import choices_made
 from frostline.units import US_PER_S
 
 __all__ = ["EXAMPLES", "run"]
@@ -163,14 +164,18 @@ def _guarantee(instance: Instance, schedule: Schedule) -> GuaranteeReport | None
 
 def _rules(schedule: Schedule) -> str:
     """The rules that a valid schedule keeps."""
-    if schedule.restart_us is None:
-        return _RULES
-    restart = f"{number_text(schedule.restart_us / US_PER_S)} s of restart after each eviction"
-    return f"{_PIECES}; {schedule.evictions:,} evictions, {restart}"
+    costs = []
+    if schedule.restart_us is not None:
+        restart = f"{number_text(schedule.restart_us / US_PER_S)} s of restart after each eviction"
+        costs.append(f"{schedule.evictions:,} evictions, {restart}")
+    if schedule.level_changes:
+        change = f"{number_text(schedule.level_change_us / US_PER_S)} s for each"
+        costs.append(f"{schedule.level_changes:,} changes of freeze level, {change}")
+    return "; ".join([_PIECES, *costs]) if costs else _RULES
 
 
 def _proved(instance: Instance, schedule: Schedule, guarantee: GuaranteeReport | None) -> list[str]:
-    flow = flow_text(instance, schedule, lower_bound(instance))
+    flow = flow_text(instance, schedule, lower_bound(instance, choices=choices_made(instance, schedule)))
     proved = [_rules(schedule), *([flow] if flow else [])]
     if guarantee is not None and guarantee.holds:
         proved.append(guarantee_proof(schedule.policy, guarantee))

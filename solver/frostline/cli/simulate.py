@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,12 +34,13 @@ from frostline.cli.output import Output, json_text
 from frostline.errors import FileError, InvalidValueError
 from frostline.policies import Policy, make_policy
 from frostline.prediction import OnlinePredictor, make_model
-from frostline.problem import Instance
+from frostline.problem import Elastic, Instance
 from frostline.problem.documents import file_problem, write_text
 from frostline.problem.files import save
 from frostline.problem.refusal import never_fits
 from frostline.relaxation import Bound, lower_bound
 from frostline.report.simulation import (
+    accuracy_text,
     bound_text,
     guarantee_text,
     jobs_text,
@@ -49,7 +50,8 @@ from frostline.report.simulation import (
     result_table,
 )
 from frostline.report.workload import cluster_summary, refusal_summary, refusal_text, trace_lines
-from frostline.simulation import Result, simulate
+from frostline.simulation import Result, choices_made, simulate
+from frostline.timing import Choices
 from frostline.units import as_int
 
 __all__ = ["EXAMPLES", "file_name", "parse_policies", "run"]
@@ -117,17 +119,17 @@ def run(
         _make_folder(out)
         save(instance, out / "instance.json.gz")
     setting = _setting(workload, instance, output)
-    bound = lower_bound(instance)
+    bounds: dict[Choices, Bound] = {}
     rows = []
     for text, result in _results(policies, model, instance, output):
-        rows.append(_judged(text, result, instance, bound))
+        rows.append(_judged(text, result, instance, bounds))
         if out is not None:
             save(result.schedule, out / file_name(text), instance=instance)
     document = {**setting, "results": rows}
     if out is not None:
         write_text(out / "summary.json", json_text("simulate", document) + "\n")
     output.document(document)
-    _report(rows, bound, output)
+    _report(rows, [bound_text(bound, _elastic(instance)) for bound in bounds.values()], output)
     if out is not None:
         output.remark(f"written to {out}")
     return 0 if all(map(passed, rows)) else 1
@@ -196,8 +198,12 @@ def _results(
         yield text, result
 
 
-def _judged(text: str, result: Result, instance: Instance, bound: Bound) -> dict[str, Any]:
-    return result_summary(text, result, bound, check_schedule(instance, result.schedule))
+def _judged(text: str, result: Result, instance: Instance, bounds: dict[Choices, Bound]) -> dict[str, Any]:
+    """Outcome of a policy, with the bound for the choices that its schedule makes, computed once."""
+    choices = choices_made(instance, result.schedule)
+    if choices not in bounds:
+        bounds[choices] = lower_bound(instance, choices=choices)
+    return result_summary(text, result, bounds[choices], check_schedule(instance, result.schedule))
 
 
 def _make_folder(out: Path) -> None:
@@ -208,10 +214,16 @@ def _make_folder(out: Path) -> None:
         raise FileError(out, f"cannot be made a folder: {problem}") from None
 
 
-def _report(rows: Sequence[dict[str, Any]], bound: Bound, output: Output) -> None:
-    """The table of policies, and below it the bound, the guarantees and the account of the jobs."""
+def _elastic(instance: Instance) -> bool:
+    """Whether some work is elastic."""
+    return any(isinstance(job.work, Elastic) for job in instance.jobs)
+
+
+def _report(rows: Sequence[dict[str, Any]], bounds: Iterable[str], output: Output) -> None:
+    """The table of policies, and below it the bounds, the guarantees and the account of the jobs."""
     output.table(result_table(rows))
-    output.remark(bound_text(bound))
+    output.remark(*bounds)
     output.remark(*(text for text in map(guarantee_text, rows) if text is not None))
+    output.remark(*(text for text in map(accuracy_text, rows) if text is not None))
     output.remark(*(text for text in map(prediction_text, rows) if text is not None))
     output.remark(*dict.fromkeys(map(jobs_text, rows)))

@@ -1,5 +1,6 @@
 """Layer freezing: what it saves, what it costs, and which level is best."""
 
+from frostline.freezing.belief import believed_law, spent_points, state_of, terms_of
 from frostline.freezing.curve import (
     ExponentialLoss,
     LossSurface,
@@ -35,6 +36,7 @@ from frostline.freezing.optimizer import (
     round_menu,
 )
 from frostline.freezing.penalty import DebtLaw, FrozenPhase, as_history, frozen_shares, level_debts_points, phases_of
+from frostline.freezing.plan import LevelPhase, LevelPlan, plan_levels
 from frostline.freezing.priors import DebtPrior, debt_prior, debt_priors
 from frostline.freezing.profiled import LevelTimes, frozen_work
 from frostline.freezing.progress import (
@@ -86,6 +88,8 @@ __all__ = [
     "GradientEvidence",
     "GradientExchange",
     "JobScale",
+    "LevelPhase",
+    "LevelPlan",
     "LevelTimes",
     "LossSurface",
     "MeasuredLoss",
@@ -108,6 +112,7 @@ __all__ = [
     "activation_bytes",
     "as_history",
     "batch_efficiency",
+    "believed_law",
     "change_pays",
     "choose",
     "choose_level",
@@ -132,12 +137,16 @@ __all__ = [
     "phases_of",
     "place_again",
     "place_frozen",
+    "plan_levels",
     "plan_trajectory",
     "rates_of",
     "refit_law",
     "remaining_time_s",
     "round_menu",
     "schedule_levels",
+    "spent_points",
+    "state_of",
+    "terms_of",
     "training_curve",
     "training_curves",
     "worth_changing",

@@ -1,8 +1,20 @@
 """Policies: who starts next."""
 
 from frostline.policies.asrpt import Asrpt, AsrptBudget, AsrptGuard, AsrptStrict
-from frostline.policies.base import Decision, Offer, Policy, Preempt, Reallocate, Share, Start, View, Wait
+from frostline.policies.base import (
+    Decision,
+    Offer,
+    PlanningPolicy,
+    Policy,
+    Preempt,
+    Reallocate,
+    Share,
+    Start,
+    View,
+    Wait,
+)
 from frostline.policies.eviction import fewest_victims
+from frostline.policies.icefrog_rigid import IcefrogRigid
 from frostline.policies.las import Las
 from frostline.policies.list_policy import ListPolicy
 from frostline.policies.registry import make_policy, policy_names
@@ -17,10 +29,12 @@ __all__ = [
     "AsrptStrict",
     "Belief",
     "Decision",
+    "IcefrogRigid",
     "Las",
     "ListPolicy",
     "Offer",
     "Past",
+    "PlanningPolicy",
     "Policy",
     "Preempt",
     "Reallocate",

@@ -5,13 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from frostline.freezing.evidence import ProgressScale
 from frostline.placement.free_gpus import FreeGpus
 from frostline.policies.reservation import Reservation
 from frostline.policies.task import Offer, Running, StartKind, Task
 from frostline.policies.waiting import WaitingQueue
 from frostline.problem.cluster import Cluster
+from frostline.problem.job import Job
+from frostline.problem.placement import Placement
+from frostline.problem.schedule import Segment
 
-__all__ = ["WAIT", "Decision", "Offer", "Policy", "Preempt", "Reallocate", "Share", "Start", "View", "Wait"]
+__all__ = [
+    "WAIT",
+    "Decision",
+    "Offer",
+    "PlanningPolicy",
+    "Policy",
+    "Preempt",
+    "Reallocate",
+    "Share",
+    "Start",
+    "View",
+    "Wait",
+]
 
 
 class Start(NamedTuple):
@@ -166,6 +182,10 @@ class View(Protocol):
         """Stretches of training with frozen layers up to now: iterations done at its start and end, and the level."""
         ...
 
+    def scale(self, task: Task) -> ProgressScale:
+        """How the metric of a task has improved, by its reports, over what was expected; 1 without reports."""
+        ...
+
     def offer(self, task: Task) -> Offer | None:
         """GPUs on offer for a task now; None when it does not fit."""
         ...
@@ -179,10 +199,11 @@ class View(Protocol):
 class Policy(Protocol):
     """A scheduling policy: an order of the waiting tasks and a rule that picks from them. It keeps no state.
 
-    Five more attributes are looked for. ``late_entry``: κ and τ of [T6]. ``restart_s``: the policy may evict, and an
+    More attributes are looked for. ``late_entry``: κ and τ of [T6]. ``restart_s``: the policy may evict, and an
     evicted task takes so many seconds longer when it runs again. ``elastic``: the policy may reallocate, and is asked
     even when no task waits. ``level_change_s``: what a change of the freeze level alone takes. ``renewal_us(task)``:
     after so long a wait, or never where it is None, an evicted task counts as if it had held no GPUs before.
+    ``planned``, ``pieces`` and ``left_us``: the policy plans whole runs, see :class:`PlanningPolicy`.
     """
 
     @property
@@ -206,4 +227,21 @@ class Policy(Protocol):
 
     def decide(self, view: View) -> Decision:
         """Next start, with evictions if it must be, or how long to wait."""
+        ...
+
+
+@runtime_checkable
+class PlanningPolicy(Policy, Protocol):
+    """A policy that plans the freeze levels of a whole run when a job is submitted, and schedules the planned job."""
+
+    def planned(self, job: Job, cluster: Cluster) -> Job:
+        """The job as it is scheduled; the same object where nothing is frozen."""
+        ...
+
+    def pieces(self, job: Job, cluster: Cluster, segment: Segment) -> tuple[Segment, ...]:
+        """The run of a job, cut where the freeze level of the job as submitted changes."""
+        ...
+
+    def left_us(self, job: Job, cluster: Cluster, placement: Placement, done: int) -> int:
+        """Microseconds that a planned job, as submitted, still takes once so many iterations are done."""
         ...

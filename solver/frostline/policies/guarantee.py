@@ -23,6 +23,9 @@ the guard form, of what was started in strict periods), and E′ takes the place
   length; what starts after U was not due before U − Γ, so that Σ ŵ ≤ E_j + Γ − U + ŵ_max − ŵ_j, and Σ w ≤ Σ ŵ / a. Γ
   follows the longest duration as it was believed, and the microsecond for the rounding and κ p_max, as believed, are
   added to ŵ_max.
+
+A policy that plans whole runs keeps its promise on the planned jobs. Against the jobs as submitted it then holds, too,
+where ΣC^V is no larger by the planned sizes, which is checked: shortening jobs keeps the guarantee, [T7].
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from typing import Any, NamedTuple
 
 from frostline.placement.free_gpus import shape_of
 from frostline.placement.saturation import saturation
-from frostline.policies.base import Policy
+from frostline.policies.base import PlanningPolicy, Policy
 from frostline.problem.instance import Instance
 from frostline.problem.job import Fixed
 from frostline.problem.refusal import never_fits
@@ -54,6 +57,7 @@ __all__ = [
     "Promise",
     "check_guarantee",
     "distortion",
+    "planned_instance",
 ]
 
 
@@ -123,9 +127,10 @@ class GuaranteeReport:
     form : str
         ``budget`` or ``guard``.
     parameters : mapping
-        G, B, ρ, θ, and E or Γ at the end; where sizes are predicted also a, b (the largest ŵ / w), D = b / a and E′.
+        G, B, ρ, θ, and E or Γ at the end; where sizes are predicted also a, b (the largest ŵ / w), D = b / a and E′;
+        where runs are planned ``virtual_share``, the virtual flow of the planned jobs over that of those submitted.
     holds : bool
-        Whether the inequality holds for every job.
+        Whether the inequality holds for every job, and no such share is above 1.
     worst_slack_s : float or None
         Least right side − left side over the jobs, in seconds; None without jobs.
     worst_job : str or None
@@ -174,6 +179,7 @@ def check_guarantee(
     promise_of = getattr(policy, "promise", None)
     if promise_of is None:
         return None
+    submitted, instance = instance, planned_instance(policy, instance)
     shapes = {shape_of(job, instance.cluster) for job in instance.jobs if never_fits(job, instance.cluster) is None}
     saturated = max(saturation(shapes, instance.cluster), 1)  # 0 on a cluster without GPUs, where no job runs
     promise: Promise = promise_of(saturated)
@@ -198,13 +204,39 @@ def check_guarantee(
             "longest_s": longest / US_PER_S,
         }
     worst, job = min(slacks, default=(None, None))
+    shorter = _virtual_share(submitted, instance)
     return GuaranteeReport(
         form="budget" if isinstance(promise, BudgetPromise) else "guard",
-        parameters=facts | measured,
-        holds=worst is None or worst >= 0,
+        parameters=facts | measured | ({} if shorter is None else {"virtual_share": float(shorter)}),
+        holds=(worst is None or worst >= 0) and (shorter is None or shorter <= 1),
         worst_slack_s=None if worst is None else float(worst / US_PER_S),
         worst_job=job,
     )
+
+
+def planned_instance(policy: Policy, instance: Instance) -> Instance:
+    """The instance as a policy schedules it: the planned jobs of one that plans, else the instance itself."""
+    if not isinstance(policy, PlanningPolicy):
+        return instance
+    jobs = [policy.planned(job, instance.cluster) for job in instance.jobs]
+    same = all(job is other for job, other in zip(jobs, instance.jobs, strict=True))
+    return instance if same else instance.replace(jobs=jobs)
+
+
+def _virtual_share(submitted: Instance, planned: Instance) -> Fraction | None:
+    """Flow on the virtual machine of the planned jobs over that of the jobs as submitted; None if they are the same.
+
+    Where it is at most 1, what is promised against the former holds against the latter ([T7]).
+    """
+    if planned is submitted:
+        return None
+    totals = []
+    for instance in (planned, submitted):
+        fitting = [job for job in instance.jobs if never_fits(job, instance.cluster) is None]
+        sizes = [(instant_us(job.release_s), job.gpus * fastest_us(job, instance.cluster)) for job in fitting]
+        gpus = instance.cluster.gpus
+        totals.append(sum(virtual_completions(sizes, gpus)) - sum(release for release, _ in sizes) * gpus)
+    return Fraction(*totals) if totals[1] else None
 
 
 def distortion(instance: Instance, beliefs: Beliefs) -> tuple[Fraction, Fraction] | None:

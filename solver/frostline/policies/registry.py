@@ -10,6 +10,7 @@ from inspect import signature
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.policies.asrpt import Asrpt, AsrptBudget, AsrptGuard, AsrptStrict
 from frostline.policies.base import Policy
+from frostline.policies.icefrog_rigid import IcefrogRigid
 from frostline.policies.las import Las
 from frostline.policies.list_policy import easy, fifo, ljf, sjf, smallest_area
 from frostline.policies.srtf import Srtf
@@ -29,6 +30,7 @@ BUILT_IN: Mapping[str, Callable[..., Policy]] = {
     "easy": easy,
     "las": Las,
     "srtf": Srtf,
+    "icefrog-rigid": IcefrogRigid,
 }
 
 

@@ -18,7 +18,7 @@ MOST_FREEZE_LEVELS = 9
 
 _SUBJECT = "work"
 _TABLE = "seconds_per_iteration"
-_MOST_POINTS = 1e9
+_MOST_POINTS = 1e6
 
 
 class _Checked(FrozenMap[PlacementClass, Mapping[int, tuple[float, ...]]]):

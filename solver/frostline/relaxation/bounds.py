@@ -7,9 +7,8 @@ exact integers over the instance whose times are whole microseconds, which is th
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from heapq import heappop, heappush
 from math import ceil
@@ -28,6 +27,7 @@ from frostline.relaxation.lagrangian.prices import Evaluation, exact_sum
 from frostline.relaxation.lagrangian.problem import price_problem
 from frostline.relaxation.rigid import Rigid, RigidColumns, rigid_columns, rigid_jobs
 from frostline.relaxation.srpt import virtual_completions
+from frostline.timing.options import Choices
 from frostline.units import US_PER_S
 
 __all__ = ["BOUNDS", "METHODS", "Bound", "Rigid", "bound_certificate", "lower_bound", "rigid_jobs"]
@@ -52,6 +52,8 @@ class Bound:
         Sum of release times; the bound on total flow is the difference.
     prices : Evaluation or None
         Prices of GPUs that prove it, of a bound by prices: it holds for schedules that run every job in one piece.
+    choices : Choices
+        What elastic work may choose in the schedules that it holds for.
     """
 
     method: str
@@ -59,6 +61,7 @@ class Bound:
     completion_us: Fraction
     release_us: int
     prices: Evaluation | None = field(default=None, repr=False, compare=False)
+    choices: Choices = Choices.ASKED
 
     @property
     def allows_interruptions(self) -> bool:
@@ -130,11 +133,10 @@ def mean_busy(jobs: RigidColumns, gpus: int) -> Fraction:
 
 def _virtual(jobs: RigidColumns, gpus: int) -> list[int] | Ints:
     """Virtual completions: compiled where that is possible and the numbers are small enough, to the same values."""
-    run = loops() if len(jobs.ids) >= _MANY else None
+    run = loops() if len(jobs.ids) >= _MANY and jobs.least_work is None else None
     last = int(jobs.release_us.max()) * gpus + float(jobs.gpus.astype(float) @ jobs.duration_us)
     if run is None or max(last, -int(jobs.release_us.min()) * gpus) > _MOST:
-        work = map(operator.mul, jobs.gpus.tolist(), jobs.duration_us.tolist())
-        return virtual_completions(zip(jobs.release_us.tolist(), work, strict=True), gpus)
+        return virtual_completions(zip(jobs.release_us.tolist(), jobs.work, strict=True), gpus)
     completions: Ints = run.shortest_remaining(jobs.release_us * gpus, jobs.gpus * jobs.duration_us)
     return completions
 
@@ -171,11 +173,14 @@ BOUNDS: Mapping[str, Callable[[RigidColumns, int], Fraction]] = MappingProxyType
 )
 """Bounds against all schedules, those that interrupt jobs included."""
 
+_COUNTING = ("trivial", "srpt", "pointwise")
+"""Bounds that need no more of a job than its least duration and its least GPU-time."""
+
 METHODS = (*BOUNDS, "one-shot", "lagrangian", "best")
 """What :func:`lower_bound` can be asked for."""
 
 
-def lower_bound(instance: Instance, method: str = "pointwise") -> Bound:
+def lower_bound(instance: Instance, method: str = "pointwise", *, choices: Choices | str = Choices.ASKED) -> Bound:
     """Lower bound on the total completion time of the jobs that can run at all.
 
     Parameters
@@ -186,11 +191,17 @@ def lower_bound(instance: Instance, method: str = "pointwise") -> Bound:
         ``trivial``, ``srpt``, ``mean_busy`` or ``pointwise``; ``lagrangian``, by the best prices of GPUs that some
         iterations find, or ``one-shot``, by prices without iterations; ``best``: the greater of ``pointwise`` and
         ``lagrangian``, which leave certificates, under its own name.
+    choices : Choices
+        What elastic work may choose, at any time, in the schedules that the bound is to hold for. Where it is
+        ``levels``, bounds by prices are not known; where it is ``elastic``, only ``trivial``, ``srpt`` and
+        ``pointwise`` are: they count completions by the least duration and the least GPU-time of every job ([T7]).
 
     Raises
     ------
     UnknownNameError
-        No such method.
+        No such method or choice.
+    InvalidValueError
+        The method does not hold for such schedules.
 
     Examples
     --------
@@ -204,9 +215,16 @@ def lower_bound(instance: Instance, method: str = "pointwise") -> Bound:
     """
     if method not in METHODS:
         raise UnknownNameError("bound", method, METHODS)
-    jobs = rigid_columns(instance)
+    if choices not in set(Choices):
+        raise UnknownNameError("choice", str(choices), [choice.value for choice in Choices])
+    chosen = Choices(choices)
+    known = {Choices.ASKED: METHODS, Choices.LEVELS: tuple(BOUNDS), Choices.ELASTIC: _COUNTING}[chosen]
+    if method not in known:
+        rule = f"must be {' or '.join(known)} where elastic work has the choices {chosen.value!r}"
+        raise InvalidValueError("bound", "method", method, rule)
+    jobs = rigid_columns(instance, chosen)
     names = ["pointwise", "lagrangian"] if method == "best" else [method]
-    bounds = [_bound(instance, jobs, name) for name in names]
+    bounds = [replace(_bound(instance, jobs, name), choices=chosen) for name in names]
     return max(bounds, key=lambda bound: bound.completion_us)
 
 
@@ -236,7 +254,7 @@ def bound_certificate(instance: Instance, bound: Bound) -> dict[str, Any]:
     Raises
     ------
     InvalidValueError
-        The method leaves no certificate.
+        The method leaves no certificate, or elastic work may choose.
 
     Examples
     --------
@@ -248,6 +266,8 @@ def bound_certificate(instance: Instance, bound: Bound) -> dict[str, Any]:
     >>> certificate["bound"], certificate["problem"]["tick_us"], certificate["proof"]
     (3, 10000000, 'pointwise')
     """
+    if bound.choices is not Choices.ASKED:
+        raise InvalidValueError("bound", "choices", bound.choices.value, "leaves no certificate")
     problem = price_problem(instance)
     if bound.prices is not None:
         return certificate_of(problem, bound.prices)

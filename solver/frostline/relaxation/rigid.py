@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from frostline.problem.instance import Instance
 from frostline.problem.job import Fixed, Job, Locality
 from frostline.problem.refusal import never_fits
 from frostline.timing.duration import fastest_us
+from frostline.timing.options import Choices, least_of
 from frostline.units import duration_us, instant_us
 
 __all__ = ["Rigid", "RigidColumns", "rigid_columns", "rigid_jobs"]
@@ -44,12 +46,22 @@ class RigidColumns:
         Identifiers.
     release_us, duration_us, gpus : array of int64, shape (n,)
         Release, shortest duration and GPUs.
+    least_work : tuple of int or None
+        Least GPU-microseconds of the jobs where they may choose their GPUs; else their GPUs times their durations.
     """
 
     ids: tuple[str, ...]
     release_us: Ints
     duration_us: Ints
     gpus: Ints
+    least_work: tuple[int, ...] | None = None
+
+    @property
+    def work(self) -> list[int]:
+        """GPU-microseconds that each job brings to the virtual machine, as numbers without bounds."""
+        if self.least_work is not None:
+            return list(self.least_work)
+        return list(map(operator.mul, self.gpus.tolist(), self.duration_us.tolist()))
 
     @property
     def rows(self) -> list[Rigid]:
@@ -58,8 +70,8 @@ class RigidColumns:
         return [Rigid(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def rigid_columns(instance: Instance) -> RigidColumns:
-    """Relaxed jobs of an instance, without those that never fit.
+def rigid_columns(instance: Instance, choices: Choices = Choices.ASKED) -> RigidColumns:
+    """Relaxed jobs of an instance, without those that never fit; elastic work takes the least that it may choose.
 
     Examples
     --------
@@ -75,14 +87,20 @@ def rigid_columns(instance: Instance) -> RigidColumns:
         for job in instance.jobs
         if (job.gpus <= largest and job.locality is anywhere) or never_fits(job, cluster) is None
     ]
-    lengths = [
-        duration_us(job.work.duration_s) if type(job.work) is Fixed else fastest_us(job, cluster) for job in kept
-    ]
+    if choices is Choices.ASKED:
+        least, lengths = (
+            None,
+            [duration_us(job.work.duration_s) if type(job.work) is Fixed else fastest_us(job, cluster) for job in kept],
+        )
+    else:
+        least = [least_of(job, cluster, choices) for job in kept]
+        lengths = [job.duration_us for job in least]
     return RigidColumns(
         ids=tuple([job.id for job in kept]),
         release_us=np.array([instant_us(job.release_s) for job in kept], np.int64),
         duration_us=np.array(lengths, np.int64),
         gpus=np.array([job.gpus for job in kept], np.int64),
+        least_work=tuple(job.gpu_us for job in least) if least and choices is Choices.ELASTIC else None,
     )
 
 

@@ -5,7 +5,14 @@ from frostline.report.freeze import FreezeAdvice, advice_summary, freeze_advice,
 from frostline.report.network import network_report, network_summary, network_table
 from frostline.report.placement import placement_lines, placement_summary, placement_table, stage_summary, stage_table
 from frostline.report.prediction import predictions_csv, replay_summary, replay_table
-from frostline.report.simulation import bound_summary, guarantee_text, passed, result_summary, result_table
+from frostline.report.simulation import (
+    accuracy_text,
+    bound_summary,
+    guarantee_text,
+    passed,
+    result_summary,
+    result_table,
+)
 from frostline.report.table import Table
 from frostline.report.workload import (
     cluster_summary,
@@ -20,6 +27,7 @@ from frostline.report.workload import (
 __all__ = [
     "FreezeAdvice",
     "Table",
+    "accuracy_text",
     "advice_summary",
     "bound_summary",
     "cluster_summary",

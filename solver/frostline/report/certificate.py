@@ -15,6 +15,8 @@ from frostline.problem.schedule import Schedule
 from frostline.relaxation.bounds import Bound
 from frostline.report.numbers import number_text
 from frostline.report.table import Table
+from frostline.simulation.metrics import choices_made
+from frostline.timing.options import Choices
 from frostline.units import instant_us
 
 __all__ = [
@@ -110,6 +112,8 @@ def certified_text(instance: Instance, schedule: Schedule, problem: Mapping[str,
     completion_us = schedule.completion_us
     if schedule.evictions:
         return "the certificate says nothing of schedules that interrupt jobs, as this one does"
+    if problem["choices"] == "asked" and choices_made(instance, schedule) is not Choices.ASKED:
+        return "the certificate says nothing of schedules that freeze layers or choose GPUs, as this one does"
     if problem["penalty"] is not None or report.bound_us is None or not completion_us:
         return "the certificate cannot be compared with this schedule"
     unit, weights = Fraction(*problem["weight_unit"]), problem["weight"] or [1] * len(problem["ids"])

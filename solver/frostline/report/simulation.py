@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from frostline.certify.schedule import Report
@@ -12,8 +12,10 @@ from frostline.report.numbers import number_text, percent_text
 from frostline.report.table import Table
 from frostline.simulation.engine import Result
 from frostline.simulation.predictions import PredictionFacts
+from frostline.timing.options import Choices
 
 __all__ = [
+    "accuracy_text",
     "bound_summary",
     "bound_text",
     "guarantee_summary",
@@ -28,7 +30,13 @@ __all__ = [
 
 Row = Mapping[str, Any]
 
-_SYMBOLS = {"rho": "ρ", "theta": "θ", "E_measured": "E′"}
+_OF_CHOICES = {
+    Choices.ASKED: " on the GPUs asked for, without freezing,",
+    Choices.LEVELS: " on the GPUs asked for, freezing included,",
+    Choices.ELASTIC: ", other GPUs and freezing included,",
+}
+_SYMBOLS = {"rho": "ρ", "theta": "θ", "E_measured": "E′", "virtual_share": "planned / unfrozen virtual flow"}
+_FREEZING = ("evictions", "level changes", "lost, mean", "lost, max", "over budget")
 
 
 def bound_summary(bound: Bound) -> dict[str, Any]:
@@ -50,8 +58,15 @@ def bound_summary(bound: Bound) -> dict[str, Any]:
     }
 
 
-def bound_text(bound: Bound) -> str:
+def bound_text(bound: Bound, elastic: bool = False) -> str:
     """Line on a lower bound, its name and its value.
+
+    Parameters
+    ----------
+    bound : Bound
+        The bound.
+    elastic : bool
+        Whether there is elastic work, so that schedules differ in what they may choose for it.
 
     Examples
     --------
@@ -63,6 +78,8 @@ def bound_text(bound: Bound) -> str:
         return f"lower bound ({bound.method}): no job can run"
     value = f"{number_text(bound.mean_flow_s)} s"
     kind = "schedule" if bound.allows_interruptions else "schedule without interruptions"
+    if elastic:
+        kind += _OF_CHOICES[bound.choices]
     return f"lower bound ({bound.method}): no {kind} of these {bound.jobs:,} jobs has a mean flow time below {value}"
 
 
@@ -94,7 +111,7 @@ def result_summary(text: str, result: Result, bound: Bound, report: Report) -> d
     result : Result
         What the simulation gave.
     bound : Bound
-        Lower bound of the instance.
+        Lower bound of the instance, for the choices that the schedule makes.
     report : Report
         What the checker says of the schedule.
 
@@ -131,24 +148,31 @@ def result_summary(text: str, result: Result, bound: Bound, report: Report) -> d
         "gpu_hours": metrics.gpu_hours,
         "bound_mean_flow_s": bound_s,
         "bound_method": bound.method,
+        "bound_choices": bound.choices.value,
         "flow_over_bound": flow_s / bound_s if flow_s is not None and bound_s else None,
         "guarantee": guarantee_summary(result.guarantee),
         "prediction": prediction_summary(result.prediction, result.schedule.predictor),
         "evictions": metrics.evictions,
+        "level_changes": metrics.level_changes,
+        **({} if result.accuracy is None else {"accuracy": result.accuracy.as_dict()}),
         "valid": report.valid,
         "faults": len(report.faults),
         "runtime_s": result.runtime_s,
     }
 
 
-def result_table(rows: Iterable[Row]) -> Table:
-    """Table of policies: flow times in seconds, utilisation, distance to the bound, worst slack, validity."""
+def result_table(rows: Sequence[Row]) -> Table:
+    """Table of policies: flow times in seconds, utilisation, distance to the bound, worst slack, validity.
+
+    Where something was frozen, also evictions, level changes, and the points of accuracy that jobs truly lost.
+    """
+    freezes = any(row.get("accuracy") for row in rows)
     header = ["policy", "mean flow s", "median s", "p99 s", "max s", "mean wait s", "makespan s", "utilisation"]
-    header += ["flow/bound", "worst slack s", "valid"]
-    return Table(header, map(_cells, rows))
+    header += ["flow/bound", "worst slack s", *(_FREEZING if freezes else ()), "valid"]
+    return Table(header, [_cells(row, freezes) for row in rows])
 
 
-def _cells(row: Row) -> Sequence[str]:
+def _cells(row: Row, freezes: bool) -> Sequence[str]:
     names = ("mean_flow_s", "median_flow_s", "p99_flow_s", "max_flow_s", "mean_wait_s", "makespan_s")
     ratio, guarantee = row["flow_over_bound"], row["guarantee"]
     return (
@@ -157,8 +181,39 @@ def _cells(row: Row) -> Sequence[str]:
         percent_text(row["utilisation"]),
         "-" if ratio is None else f"{ratio:.4f}",
         number_text(guarantee["worst_slack_s"] if guarantee else None),
+        *(_freezing_cells(row) if freezes else ()),
         "yes" if row["valid"] else f"no: {row['faults']} faults",
     )
+
+
+def _freezing_cells(row: Row) -> Sequence[str]:
+    """Evictions, level changes, points lost in the mean and at most, and the share of frozen jobs over their budget."""
+    facts = row.get("accuracy")
+    lost = (number_text(facts[name]) for name in ("mean_lost_points", "max_lost_points")) if facts else ("-", "-")
+    over = percent_text(facts["over_budget_share"]) if facts else "-"
+    return f"{row['evictions']:,}", f"{row['level_changes']:,}", *lost, over
+
+
+def accuracy_text(row: Row) -> str | None:
+    """Line on what freezing truly cost under one policy; None where nothing was frozen.
+
+    Examples
+    --------
+    >>> facts = {"jobs": 9, "frozen": 4, "mean_lost_points": 0.25, "p90_lost_points": 0.4, "max_lost_points": 0.75,
+    ...          "mean_believed_points": 0.5, "over_budget_share": 0.25, "max_overspent_points": 0.25}
+    >>> accuracy_text({"policy": "icefrog-rigid", "accuracy": facts})
+    'icefrog-rigid: froze 4 of 9 jobs, which lost 0.25 points, believed 0.5, at most 0.75; 25.0 % over their budget'
+    """
+    facts = row.get("accuracy")
+    if not facts:
+        return None
+    lost = (
+        f"lost {number_text(facts['mean_lost_points'])} points, believed {number_text(facts['mean_believed_points'])}"
+    )
+    most = (
+        f"at most {number_text(facts['max_lost_points'])}; {percent_text(facts['over_budget_share'])} over their budget"
+    )
+    return f"{row['policy']}: froze {facts['frozen']:,} of {facts['jobs']:,} jobs, which {lost}, {most}"
 
 
 def guarantee_text(row: Row) -> str | None:

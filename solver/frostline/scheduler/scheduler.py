@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.placement.free_gpus import Shape, shape_of
 from frostline.placement.place import METHODS
-from frostline.policies.base import WAIT, Policy, Preempt, Reallocate, Start, Wait
+from frostline.policies.base import WAIT, PlanningPolicy, Policy, Preempt, Reallocate, Start, Wait
 from frostline.policies.guarantee import Beliefs
 from frostline.policies.registry import make_policy
 from frostline.policies.task import Offer, Running, StartKind, Task
@@ -115,7 +115,8 @@ class Scheduler:
             raise UnknownNameError("placement method", str(placement), METHODS)
         self.cluster = cluster
         self.policy = make_policy(policy) if isinstance(policy, str) else policy
-        if predictor is not None and getattr(self.policy, "elastic", False):
+        self._planner = self.policy if isinstance(self.policy, PlanningPolicy) else None
+        if predictor is not None and (self._planner is not None or getattr(self.policy, "elastic", False)):
             rule = f"must be None: policy {self.policy.name!r} must know the sizes"
             raise InvalidValueError("scheduler", "predictor", type(predictor).__name__, rule)
         self._state = State(cluster, self.policy, _shapes(cluster, expected), placement, predictor)
@@ -123,6 +124,7 @@ class Scheduler:
         self._arriving: list[Task] = []  # whose release time has come, the first one last
         self._finished: dict[str, tuple[float | None, str]] = {}
         self._progressed: dict[str, tuple[int, Fraction | None]] = {}
+        self._submitted: dict[str, Job] = {}  # jobs that are scheduled as the policy has planned them, as submitted
         self._known: set[str] = set()
         self._begun = False
 
@@ -170,10 +172,29 @@ class Scheduler:
             raise InvalidValueError(f"job {job.id!r}", "id", job.id, "was submitted before")
         refusal = never_fits(job, self.cluster)
         if refusal is None:
-            task = self._state.task(job)
+            task = self._state.task(self._as_planned(job))
             heappush(self._coming, (task.release_us, len(self._known), task))
             self._known.add(job.id)
         return refusal
+
+    def _as_planned(self, job: Job) -> Job:
+        """The job as it is scheduled."""
+        planned = job if self._planner is None else self._planner.planned(job, self.cluster)
+        if planned is not job:
+            self._submitted[job.id] = job
+        return planned
+
+    def pieces(self, start: Segment) -> tuple[Segment, ...]:
+        """A start, cut where the freeze level changes if the policy has planned the whole run of the job.
+
+        A planned job goes on from piece to piece where it is, without further decisions; at the start of every piece
+        but the first it takes :attr:`level_change_us` to change its level. Of a job that was not planned the start
+        itself is the only piece.
+        """
+        job = self._submitted.get(start.job)
+        if job is None or self._planner is None:
+            return (start,)
+        return self._planner.pieces(job, self.cluster, start)
 
     def finish(self, job: str, size: float | None = None, status: str = "") -> None:
         """Report that a running job has completed; its GPUs are free from the next :meth:`advance` on.
@@ -224,11 +245,11 @@ class Scheduler:
         run = self._state.runs.get(job)
         if run is None or job in self._finished:
             raise _not_running(job, "progress")
-        subject, task = f"job {job!r}", run.task
-        if isinstance(task.job.work, Fixed):
+        subject, task, submitted = f"job {job!r}", run.task, self._submitted.get(job, run.task.job)
+        if isinstance(submitted.work, Fixed):
             raise InvalidValueError(subject, "iterations", iterations, "cannot be told of work without iterations")
         iterations = as_int(iterations, subject, "iterations", 0)
-        total = task.done + iterations_of(task.job)
+        total = task.done + iterations_of(submitted)
         if not self._state.uncertain and iterations > total:
             raise InvalidValueError(subject, "iterations", iterations, f"must be at most {total}")
         pace: Fraction | None = None
@@ -237,6 +258,31 @@ class Scheduler:
             if pace <= 0:
                 raise InvalidValueError(subject, "seconds_per_iteration", seconds_per_iteration, "must be above 0")
         self._progressed[job] = iterations, pace
+
+    def report_metric(self, job: str, realised: float, expected: float) -> None:
+        """Report by how much the metric of a running job has improved since its last report.
+
+        What freezing is believed to cost it is then scaled (:class:`~frostline.freezing.ProgressScale`), by policies
+        that look at :meth:`~frostline.policies.base.View.scale`.
+
+        Parameters
+        ----------
+        job : str
+            Its identifier.
+        realised : float
+            Improvement, in any one unit, positive where the metric got better, and what frozen layers are believed to
+            have cost it since then, added back.
+        expected : float
+            Improvement that the same stretch of training brings without freezing.
+
+        Raises
+        ------
+        InvalidValueError
+            The job is not running, or a number is not finite.
+        """
+        if job not in self._state.runs or job in self._finished:
+            raise _not_running(job, "report_metric")
+        self._state.report_metric(job, realised, expected)
 
     def advance(self, now_s: float) -> Decision:
         """Move the clock to ``now_s``, handle what was reported, and decide.
@@ -267,6 +313,7 @@ class Scheduler:
             if state.outlook is None:
                 for job in self._finished:
                     state.finish(job)
+                    state.forget(job)
                 self._finished.clear()
             else:
                 self._learn(state.outlook, now_us)
@@ -290,8 +337,17 @@ class Scheduler:
         """Move the expected ends of the jobs that have reported their progress, of those that still run."""
         while self._progressed:
             job, (iterations, pace) = self._progressed.popitem()
-            if job in self._state.runs:
+            if job in self._submitted and job in self._state.runs:
+                self._state.ends_in(job, self._planned_left_us(job, iterations, pace), now_us)
+            elif job in self._state.runs:
                 self._state.report(job, iterations, pace, now_us)
+
+    def _planned_left_us(self, job: str, done: int, pace: Fraction | None) -> int:
+        """Microseconds that a planned job still takes: by its plan, or all its iterations at one pace."""
+        submitted, offer = self._submitted[job], offer_of(self._state.runs[job])
+        if pace is not None or self._planner is None:
+            return -((iterations_of(submitted) - done) * (pace or 0) // -1)
+        return self._planner.left_us(submitted, self.cluster, offer.placement, done)
 
     def _arrive(self) -> None:
         """Let the submitted jobs whose release time has come arrive, in order."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from heapq import heappop, heappush
 
+from frostline.freezing.evidence import ProgressScale
 from frostline.placement.free_gpus import FreeGpus, Shape, shape_of
 from frostline.placement.offer import place_job
 from frostline.placement.saturation import saturation
@@ -27,6 +28,7 @@ from frostline.units import duration_us, instant_us
 
 __all__ = ["State"]
 
+_AS_EXPECTED = ProgressScale()
 _BACKFILL, _ON_BUDGET = StartKind.BACKFILL, StartKind.ON_BUDGET  # looked up once: that takes long
 
 
@@ -56,6 +58,7 @@ class State:
         "_reservation",
         "_running",
         "_saturation",
+        "_scales",
         "_shapes",
         "_shapes_seen",
         "_unsettled",
@@ -107,6 +110,7 @@ class State:
         self._reservation: Reservation | None = None
         self._offers: dict[int, Offer | None] = {}
         self._reports: dict[str, Report] = {}
+        self._scales: dict[str, ProgressScale] = {}
         self.uncertain = predictor is not None
         self.outlook = None if predictor is None else Outlook(predictor, cluster)
         restart_s: float | None = getattr(policy, "restart_s", None)
@@ -173,6 +177,10 @@ class State:
         if run is None or run.task is not task or not offer_of(run).level:
             return past
         return (*past, (task.done, self.done(task), offer_of(run).level))
+
+    def scale(self, task: Task) -> ProgressScale:
+        """How the metric of a task has improved, by its reports, over what was expected; 1 without reports."""
+        return self._scales.get(task.job.id, _AS_EXPECTED)
 
     def placement_of(self, task: Task, free: FreeGpus, gpus: int) -> Placement | None:
         """Placement of a task on some free GPUs, elastic work on so many of them; None when it does not fit."""
@@ -306,6 +314,18 @@ class State:
             told = report if iteration_us else None
             end_us = now_us + (left_us(with_iterations(task.job, left), offer, told, self.cluster) if left else 1)
         self._expect(run, end_us)
+
+    def report_metric(self, job: str, realised: float, expected: float) -> None:
+        """The metric of a job has improved by so much where so much was expected."""
+        self._scales[job] = self._scales.get(job, _AS_EXPECTED).observe(realised, expected)
+
+    def forget(self, job: str) -> None:
+        """A job is complete: its metric matters no more."""
+        self._scales.pop(job, None)
+
+    def ends_in(self, job: str, left_us: int, now_us: int) -> None:
+        """A running job is expected to end so many microseconds after now."""
+        self._expect(self.runs[job], now_us + max(left_us, 1))
 
     def _expect(self, run: Running, end_us: int) -> None:
         """Give a running job another expected end."""

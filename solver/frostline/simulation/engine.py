@@ -6,11 +6,12 @@ when the truth says. A job that is evicted keeps the work it has done, in whole 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from time import perf_counter
 
+from frostline.freezing.curve import TrainingCurve
 from frostline.policies.base import Policy
 from frostline.policies.guarantee import GuaranteeReport, check_guarantee
 from frostline.policies.registry import make_policy
@@ -20,8 +21,10 @@ from frostline.problem.refusal import Refusal
 from frostline.problem.schedule import Schedule, Segment
 from frostline.scheduler.outlook import Predictor
 from frostline.scheduler.scheduler import Scheduler
+from frostline.simulation.accuracy import AccuracyReport, true_accuracy
 from frostline.simulation.metrics import Metrics, measure
 from frostline.simulation.predictions import PredictionFacts, prediction_facts
+from frostline.simulation.reports import MetricReports, Reporter
 from frostline.simulation.truth import Truth
 from frostline.units import instant_us
 
@@ -49,6 +52,8 @@ class Result:
         Check of the policy's per-job guarantee; None where it gives none.
     prediction : PredictionFacts or None
         Figures of the predictions; None where sizes were known.
+    accuracy : AccuracyReport or None
+        What freezing truly cost; None where nothing was frozen.
     runtime_s : float
         Wall-clock seconds of the simulation alone.
     """
@@ -58,6 +63,7 @@ class Result:
     metrics: Metrics
     guarantee: GuaranteeReport | None
     prediction: PredictionFacts | None = None
+    accuracy: AccuracyReport | None = None
     runtime_s: float
 
 
@@ -68,6 +74,8 @@ def simulate(
     predictor: Predictor | str | None = None,
     placement: str = "local-search",
     on_progress: Progress | None = None,
+    curves: Mapping[str, TrainingCurve] | None = None,
+    reports: MetricReports | bool = False,
 ) -> Result:
     """Run all jobs of an instance under a policy.
 
@@ -85,6 +93,12 @@ def simulate(
         :data:`~frostline.placement.place.METHODS`.
     on_progress : callable, optional
         Called now and then with (jobs done, jobs in all); what it raises reaches the caller.
+    curves : mapping of str to TrainingCurve, optional
+        What freezing truly costs, by name of job or by family, which the scheduler does not know; by default the
+        measured ones of :func:`~frostline.simulation.family_curves`.
+    reports : MetricReports or bool
+        Whether, and how, jobs report the progress of their metric, from which the scheduler may learn what freezing
+        costs them. Only elastic policies are told: others have nothing left to decide of a running job.
 
     Examples
     --------
@@ -99,7 +113,8 @@ def simulate(
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     begin = perf_counter()
     scheduler = _scheduler(instance, chosen, placement, predictor)
-    schedule = _drive(scheduler, instance, on_progress)
+    reporting = MetricReports() if reports is True else reports or None
+    schedule = _drive(scheduler, instance, on_progress, _truth(scheduler, instance), reporting, curves)
     runtime_s = perf_counter() - begin
     return Result(
         policy=chosen,
@@ -107,6 +122,7 @@ def simulate(
         metrics=measure(instance, schedule),
         guarantee=check_guarantee(chosen, instance, schedule, scheduler.beliefs),
         prediction=prediction_facts(instance, scheduler),
+        accuracy=true_accuracy(instance, schedule, curves),
         runtime_s=runtime_s,
     )
 
@@ -123,7 +139,8 @@ def run(
 
     Events of one instant: completions, then arrivals, then virtual completions, then decisions.
     """
-    return _drive(_scheduler(instance, policy, placement, predictor), instance, on_progress)
+    scheduler = _scheduler(instance, policy, placement, predictor)
+    return _drive(scheduler, instance, on_progress, _truth(scheduler, instance))
 
 
 def _scheduler(instance: Instance, policy: Policy, placement: str, predictor: Predictor | str | None) -> Scheduler:
@@ -131,14 +148,22 @@ def _scheduler(instance: Instance, policy: Policy, placement: str, predictor: Pr
     return Scheduler(instance.cluster, policy, expected=instance.jobs, placement=placement, predictor=chosen)
 
 
-def _drive(scheduler: Scheduler, instance: Instance, on_progress: Progress | None) -> Schedule:
-    """Feed a scheduler the jobs of an instance and their completions."""
-    jobs, tell, truth = instance.jobs, on_progress or _silent, _truth(scheduler, instance)
+def _drive(
+    scheduler: Scheduler,
+    instance: Instance,
+    on_progress: Progress | None,
+    truth: Truth | None,
+    reports: MetricReports | None = None,
+    curves: Mapping[str, TrainingCurve] | None = None,
+) -> Schedule:
+    """Feed a scheduler the jobs of an instance, their reports and their completions."""
+    jobs, tell = instance.jobs, on_progress or _silent
     submit, finish = (scheduler.submit, scheduler.finish) if truth is None else (truth.submit, truth.finish)
     releases = [*(instant_us(job.release_s) for job in jobs), _NEVER]
     refused: list[Refusal] = []
     segments: list[Segment] = [] if truth is None else truth.segments
     ends: list[tuple[int, int, str]] = [] if truth is None else truth.ends  # (completion, index of the segment, job)
+    report_metrics = _reporter(scheduler, instance, truth, reports, curves)
     coming = done = 0
     wake_us: int | None = None
     while coming < len(jobs) or ends or wake_us is not None:
@@ -157,13 +182,14 @@ def _drive(scheduler: Scheduler, instance: Instance, on_progress: Progress | Non
             if refusal is not None:
                 refused.append(refusal)
             coming += 1
+        report_metrics(now_us)
         starts, wake_us, evictions = scheduler.advance_us(now_us)
         if truth is not None:
             truth.follow(starts, evictions, now_us)
             continue
         for start in starts:
             heappush(ends, (start.end_us, len(segments), start.job))
-            segments.append(start)
+            segments.extend(scheduler.pieces(start))
     tell(len(jobs), len(jobs))
     return Schedule.of(
         segments,
@@ -171,7 +197,7 @@ def _drive(scheduler: Scheduler, instance: Instance, on_progress: Progress | Non
         policy_text(scheduler.policy),
         scheduler.restart_us,
         predictor_text(scheduler),
-        scheduler.level_change_us,
+        scheduler.level_change_us if any(segment.freeze_level for segment in segments) else 0,
     )
 
 
@@ -179,11 +205,34 @@ def _silent(done: int, total: int) -> None:
     """Tell nobody of the progress."""
 
 
+def _report_nothing(now_us: int) -> None:
+    """Hand in no reports."""
+
+
 def _truth(scheduler: Scheduler, instance: Instance) -> Truth | None:
     """What the scheduler need not know; None where it knows all and evicts nobody, so that what it expects is true."""
     if scheduler.outlook is None and scheduler.restart_us is None:
         return None
     return Truth(instance, scheduler)
+
+
+def _reporter(
+    scheduler: Scheduler,
+    instance: Instance,
+    truth: Truth | None,
+    reports: MetricReports | None,
+    curves: Mapping[str, TrainingCurve] | None,
+) -> Callable[[int], None]:
+    """Hands in the reports of the jobs that are due at an instant; none where the policy would not look at them."""
+    if reports is None or truth is None or not getattr(scheduler.policy, "elastic", False):
+        return _report_nothing
+    reporter = Reporter(instance, truth, reports, curves)
+
+    def report_metrics(now_us: int) -> None:
+        for report in reporter.due(now_us):
+            scheduler.report_metric(*report)
+
+    return report_metrics
 
 
 def predictor_text(scheduler: Scheduler) -> str:

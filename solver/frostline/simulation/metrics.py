@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 
 from frostline.problem.instance import Instance
 from frostline.problem.schedule import Schedule
+from frostline.timing.options import Choices
 from frostline.units import US_PER_S, instant_us
 
-__all__ = ["Metrics", "measure"]
+__all__ = ["Metrics", "choices_made", "measure"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ class Metrics:
         GPU-hours held.
     evictions : int
         How often a job lost its GPUs before it was complete.
+    level_changes : int
+        How often a job went on at another freeze level on the same GPUs.
     """
 
     submitted: int
@@ -48,6 +51,7 @@ class Metrics:
     utilisation: float | None
     gpu_hours: float
     evictions: int
+    level_changes: int = 0
 
     def as_dict(self) -> dict[str, float | int | None]:
         """All figures by name."""
@@ -96,7 +100,32 @@ def measure(instance: Instance, schedule: Schedule) -> Metrics:
         utilisation=schedule.gpu_us / capacity if capacity else None,
         gpu_hours=schedule.gpu_us / US_PER_S / 3600,
         evictions=schedule.evictions,
+        level_changes=schedule.level_changes,
     )
+
+
+def choices_made(instance: Instance, schedule: Schedule) -> Choices:
+    """What elastic work has chosen in a schedule: other GPUs than it asks for, freeze levels, or nothing.
+
+    Lower bounds hold for schedules that choose no more than they allow for.
+
+    Examples
+    --------
+    >>> from frostline.problem import Cluster, Elastic, Job, Placement, Segment
+    >>> table = {"one_server": {1: (2, 1), 2: (1, 0.5)}}
+    >>> work = Elastic(iterations=2, widths=[1, 2], seconds_per_iteration=table, compute_shares=[0, 1], warm_up=0)
+    >>> instance = Instance(cluster=Cluster.pool(2), jobs=[Job(id="a", release_s=0, gpus=1, work=work)])
+    >>> for end_us, gpus, level in [(4_000_000, 1, 0), (2_000_000, 1, 1), (1_000_000, 2, 1)]:
+    ...     segment = Segment("a", 0, end_us, Placement([(0, (gpus,))]), level)
+    ...     print(choices_made(instance, Schedule(segments=[segment])))
+    asked
+    levels
+    elastic
+    """
+    asked = {job.id: job.gpus for job in instance.jobs}
+    if any(segment.placement.gpus != asked.get(segment.job) for segment in schedule.segments):
+        return Choices.ELASTIC
+    return Choices.LEVELS if any(segment.freeze_level for segment in schedule.segments) else Choices.ASKED
 
 
 def _quantile_s(ordered_us: Sequence[int], percent: int) -> float | None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 
+from frostline.policies.guarantee import planned_instance
 from frostline.prediction.size import blinded, size_of
 from frostline.problem.instance import Instance
 from frostline.problem.job import Fixed, Job
 from frostline.problem.refusal import Refusal, never_fits
 from frostline.problem.schedule import Segment
 from frostline.scheduler.scheduler import Scheduler
-from frostline.timing.duration import job_duration_us, left_after, slowest_us
+from frostline.timing.duration import iterations_within, job_duration_us, left_after, slowest_us
 
 __all__ = ["Truth"]
 
@@ -38,6 +39,7 @@ class Truth:
         "_blind",
         "_change_us",
         "_cluster",
+        "_frozen",
         "_jobs",
         "_left",
         "_pauses",
@@ -54,9 +56,10 @@ class Truth:
         self._change_us = scheduler.level_change_us
         self.segments: list[Segment] = []
         self.ends: list[tuple[int, int, str]] = []
-        self._jobs = {job.id: job for job in instance.jobs}
+        self._jobs = {job.id: job for job in planned_instance(scheduler.policy, instance).jobs}
         self._left: dict[str, Job] = {}  # jobs that were evicted, as large as what is left of them
         self._running: dict[str, int] = {}  # index of its segment for every job that runs
+        self._frozen: dict[str, list[tuple[int, int, int]]] = {}  # frozen stretches: iterations from and to, level
         self._pauses: dict[str, int] = {}  # microseconds at the start of its last segment in which a job does nothing
 
     def submit(self, job: Job) -> Refusal | None:
@@ -98,7 +101,29 @@ class Truth:
         self.segments[index] = segment._replace(end_us=now_us)
         useful_us = max(now_us - segment.start_us - self._pauses[job_id], 0)
         job = self._left.get(job_id) or self._jobs[job_id]
-        self._left[job_id] = left_after(job, self._cluster, segment.placement, useful_us, segment.freeze_level)
+        left = self._left[job_id] = left_after(job, self._cluster, segment.placement, useful_us, segment.freeze_level)
+        if segment.freeze_level:
+            stretch = self._done(job_id, job), self._done(job_id, left), segment.freeze_level
+            self._frozen.setdefault(job_id, []).append(stretch)
+
+    @property
+    def running(self) -> Mapping[str, int]:
+        """Jobs that run, each with the index of its segment."""
+        return self._running
+
+    def training(self, job_id: str, now_us: int) -> tuple[int, list[tuple[int, int, int]]]:
+        """Iterations that a running job has done by now, and its frozen stretches: start, end and level."""
+        segment = self.segments[self._running[job_id]]
+        job, level = self._left.get(job_id) or self._jobs[job_id], segment.freeze_level
+        before, frozen = self._done(job_id, job), self._frozen.get(job_id, [])
+        useful_us = max(now_us - segment.start_us - self._pauses[job_id], 0)
+        done = before + iterations_within(job, self._cluster, segment.placement, useful_us, level)
+        return done, [*frozen, (before, done, level)] if level and done > before else frozen
+
+    def _done(self, job_id: str, left: Job) -> int:
+        """Iterations that a job has done once so much of it is left; 0 where its work has none."""
+        work, whole = left.work, self._jobs[job_id].work
+        return 0 if isinstance(work, Fixed) or isinstance(whole, Fixed) else whole.iterations - work.iterations
 
     def finish(self, job_id: str) -> None:
         """Tell the scheduler that a job has completed, and if it predicts, how large it was and how it ended."""

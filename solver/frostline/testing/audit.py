@@ -289,7 +289,13 @@ class _Player:
 
     def _schedule(self) -> Schedule:
         scheduler = self._scheduler
-        return Schedule.of(self._truth.segments, self._refused, scheduler.policy.name, scheduler.restart_us)
+        return Schedule.of(
+            [piece for segment in self._truth.segments for piece in scheduler.pieces(segment)],
+            self._refused,
+            scheduler.policy.name,
+            scheduler.restart_us,
+            level_change_us=scheduler.level_change_us,
+        )
 
 
 def _difference(expected: Schedule, found: Schedule) -> str | None:

@@ -20,11 +20,14 @@ from frostline.units import US_PER_S, duration_us
 
 __all__ = [
     "LONGEST_US",
+    "elastic_iteration_ns",
     "fastest_us",
     "iteration_ns_of",
     "iterations_within",
     "job_duration_us",
     "left_after",
+    "placement_class",
+    "reachable_classes",
     "slowest_type",
     "slowest_us",
     "training_time",
@@ -78,7 +81,7 @@ def job_duration_us(job: Job, cluster: Cluster, placement: Placement, level: int
     if isinstance(work, Fixed):
         return duration_us(work.duration_s)
     if isinstance(work, Profiled):
-        return _profiled_us(job, work, [_class_of(placement)])
+        return _profiled_us(job, work, [placement_class(placement)])
     return _checked(job, -(-work.iterations * iteration_ns_of(job, cluster, placement, level) // _NS_PER_US))
 
 
@@ -104,9 +107,9 @@ def iteration_ns_of(job: Job, cluster: Cluster, placement: Placement, level: int
     if isinstance(work, Fixed):
         raise InvalidValueError(f"job {job.id!r}", "work", work, "has no iterations")
     if isinstance(work, Profiled):
-        return int(-(-_iteration_s(work, [_class_of(placement)]) * _NS_PER_S // 1))
+        return int(-(-_iteration_s(work, [placement_class(placement)]) * _NS_PER_S // 1))
     if isinstance(work, Elastic):
-        return _elastic_ns(work, placement.gpus, _class_of(placement), level)
+        return elastic_iteration_ns(work, placement.gpus, placement_class(placement), level)
     return iteration_ns(training_time(work.plan, cluster, placement.servers), placement)
 
 
@@ -123,7 +126,7 @@ def iterations_within(job: Job, cluster: Cluster, placement: Placement, time_us:
     [0, 1, 8]
     """
     if isinstance(job.work, Profiled) and not level:
-        return int(time_us / (_iteration_s(job.work, [_class_of(placement)]) * US_PER_S))
+        return int(time_us / (_iteration_s(job.work, [placement_class(placement)]) * US_PER_S))
     return time_us * _NS_PER_US // iteration_ns_of(job, cluster, placement, level)
 
 
@@ -177,9 +180,9 @@ def fastest_us(job: Job, cluster: Cluster) -> int:
     if isinstance(work, Fixed):
         return duration_us(work.duration_s)
     if isinstance(work, Profiled):
-        return _profiled_us(job, work, _reachable(job, cluster))
+        return _profiled_us(job, work, reachable_classes(job, cluster))
     if isinstance(work, Elastic):
-        return min(_elastic_us(job, work, where) for where in _reachable(job, cluster))
+        return min(_elastic_us(job, work, where) for where in reachable_classes(job, cluster))
     fastest_ns = _fastest_ns(_Same(work.plan), _Same(cluster))
     return _checked(job, -(-work.iterations * fastest_ns // _NS_PER_US))
 
@@ -214,7 +217,7 @@ def slowest_us(job: Job, cluster: Cluster) -> int:
     work = job.work
     if isinstance(work, Fixed):
         return duration_us(work.duration_s)
-    classes = _reachable(job, cluster)
+    classes = reachable_classes(job, cluster)
     if isinstance(work, Profiled):
         return max(_profiled_us(job, work, [where]) for where in classes)
     if isinstance(work, Elastic):
@@ -335,8 +338,15 @@ def _server_type(cluster: Cluster, server: int) -> GpuType:
     return cluster.servers[server].gpu_type
 
 
-def _reachable(job: Job, cluster: Cluster) -> list[PlacementClass]:
-    """Classes of placement that the locality of a job allows on the empty cluster, never none."""
+def reachable_classes(job: Job, cluster: Cluster) -> list[PlacementClass]:
+    """Classes of placement that the locality of a job allows on the empty cluster, never none.
+
+    Examples
+    --------
+    >>> job = Job(id="a", release_s=0, gpus=4, work=Fixed(duration_s=1), locality="fewest")
+    >>> [where.value for where in reachable_classes(job, Cluster.uniform(2))]
+    ['one_server']
+    """
     classes = []
     fits_one = job.gpus <= cluster.largest
     if fits_one:
@@ -351,15 +361,17 @@ def _profiled_us(job: Job, work: Profiled, classes: Iterable[PlacementClass]) ->
     return _checked(job, -(-work.iterations * _iteration_s(work, classes) * US_PER_S // 1))
 
 
-def _class_of(placement: Placement) -> PlacementClass:
+def placement_class(placement: Placement) -> PlacementClass:
+    """Whether a placement is in one server or on many."""
     return PlacementClass.ONE_SERVER if len(placement.loads) == 1 else PlacementClass.MANY_SERVERS
 
 
 def _elastic_us(job: Job, work: Elastic, where: PlacementClass) -> int:
-    return _checked(job, -(-work.iterations * _elastic_ns(work, job.gpus, where, 0) // _NS_PER_US))
+    return _checked(job, -(-work.iterations * elastic_iteration_ns(work, job.gpus, where, 0) // _NS_PER_US))
 
 
-def _elastic_ns(work: Elastic, gpus: int, where: PlacementClass, level: int) -> int:
+def elastic_iteration_ns(work: Elastic, gpus: int, where: PlacementClass, level: int = 0) -> int:
+    """Nanoseconds of one reference iteration, rounded up; see :meth:`~frostline.problem.Elastic.seconds`."""
     return int(-(-_written(work.seconds(gpus, where, level)) * _NS_PER_S // 1))
 
 

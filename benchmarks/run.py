@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import agreement
 import bounds
 import debt_law
+import freeze_experiment
 import freeze_optimizer
 import freeze_validation
 import inflation
@@ -39,11 +40,13 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "bound-speed": bounds.bound_speed,
     "bound-trace": bounds.bound_trace,
     "offline-agreement": offline.offline_agreement,
+    "offline-certificates": offline.offline_certificates,
     "offline-quality": offline.offline_quality,
     "debt-law": debt_law.debt_law,
     "timing-validation": timing_validation.timing_validation,
     "freeze-steps": freeze_validation.freeze_steps,
     "freeze-optimizer": freeze_optimizer.freeze_optimizer,
+    "freeze-experiment": freeze_experiment.freeze_experiment,
 }
 
 

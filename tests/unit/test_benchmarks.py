@@ -13,6 +13,7 @@ RUN = Path(__file__).parents[2] / "benchmarks" / "run.py"
 NEED_SHARED = {
     "bound-trace",
     "debt-law",
+    "freeze-experiment",
     "freeze-steps",
     "not-knowing",
     "oracle-speed",

@@ -131,32 +131,32 @@ def rising_vertices(hulls: Hulls, law: LawArrays, progress: Floats, budget: Floa
     >>> [int(rising_vertices(hulls, law, np.array([0.5]), np.array([points]))[0]) for points in (0.4, 0.5, 1.0)]
     [0, 1, 2]
     """
-    A, c, B_0 = (values[:, None] for values in law)
-    slope, rise = hulls.slope, np.diff(hulls.weight, axis=1, prepend=0.0)
-    now = A * c * np.exp(-c * progress[:, None]) + B_0
-    whole = _to_end(np.exp(-c * progress[:, None]), progress[:, None], A, c, B_0)
-    best = np.zeros(len(slope), np.int64)
-    for vertex in range(slope.shape[1]):
-        later = slope[:, vertex + 1 :]
-        density = now * np.divide(later, slope[:, vertex, None], out=np.zeros_like(later), where=later > 0)
-        decay, start = _reached(density, A, c, B_0)
-        after = (rise[:, vertex + 1 :] * _to_end(decay, start, A, c, B_0)).sum(axis=1)
-        debt = hulls.weight[:, vertex] * whole[:, 0] + after
-        best[(debt <= budget) & (slope[:, vertex] > 0)] = vertex
-    return best
+    A, c, B_0 = (values[:, None, None] for values in law)
+    slope, steps = hulls.slope, np.diff(hulls.weight, axis=1, prepend=0.0)
+    start = progress[:, None, None]
+    now = A * c * np.exp(-c * start) + B_0
+    # Density at which each vertex (last axis) is taken, at the price at which one (middle axis) is taken now.
+    taken, later = slope[:, :, None], slope[:, None, :]
+    priced = (taken > 0.0) & np.isfinite(taken)
+    share = np.divide(later, taken, out=np.zeros(np.broadcast_shapes(later.shape, taken.shape)), where=priced)
+    decay = np.exp(-c * start)
+    then = np.where(share < 1.0, np.minimum(_decay(now * share, A, c, B_0), decay), decay)
+    debt = (steps[:, None, :] * _to_end(then, A, c, B_0)).sum(axis=2)
+    fits = (debt <= budget[:, None]) & (slope > 0.0)
+    fits[:, 0] = True
+    vertices: Ints = slope.shape[1] - 1 - fits[:, ::-1].argmax(axis=1)
+    return vertices
 
 
-def _reached(density: Floats, A: Floats, c: Floats, B_0: Floats) -> tuple[Floats, Floats]:
-    """``e^(-c s)`` and s of the progress at which the density has fallen so far, 1 where it never does."""
+def _decay(density: Floats, A: Floats, c: Floats, B_0: Floats) -> Floats:
+    """``e^(-c s)`` at the progress at which the density has fallen so far, at the end where it never does."""
     scale = A * c
-    decay = np.divide(
-        density - B_0, scale, out=np.zeros(np.broadcast_shapes(density.shape, scale.shape)), where=scale > 0
-    )
-    decay = np.maximum(decay, np.exp(-c))
-    return decay, -np.log(decay) / c
+    shape = np.broadcast_shapes(density.shape, scale.shape)
+    decay = np.divide(density - B_0, scale, out=np.zeros(shape), where=scale > 0)
+    return np.maximum(decay, np.exp(-c))
 
 
-def _to_end(decay: Floats, start: Floats, A: Floats, c: Floats, B_0: Floats) -> Floats:
-    """``∫ d(s) ds`` from a progress to the end."""
-    debt: Floats = A * np.maximum(decay - np.exp(-c), 0.0) + B_0 * (1.0 - start)
+def _to_end(decay: Floats, A: Floats, c: Floats, B_0: Floats) -> Floats:
+    """``∫ d(s) ds`` from the progress at which ``e^(-c s)`` is so much to the end."""
+    debt: Floats = A * np.maximum(decay - np.exp(-c), 0.0) + B_0 * (1.0 + np.log(decay) / c)
     return debt

@@ -1,0 +1,151 @@
+"""The tasks of a round with all that they may have, in flat arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from frostline.policies.base import View
+from frostline.policies.elastic.options import Flags, Floats, Ints, Options, options_of, units_of
+from frostline.policies.task import Running, Task
+from frostline.units import US_PER_S
+
+__all__ = ["RoundMenu", "round_menu"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RoundMenu:
+    """Tasks by number, and their options: those of task j are ``first[j]`` to ``first[j + 1] - 1``, the first to wait.
+
+    Tasks that were evicted too often and run are left out, with their GPUs.
+
+    Parameters
+    ----------
+    tasks : list of Task
+        The tasks.
+    runs : list of Running or None
+        The run of each, None where it waits.
+    options : list of Options
+        What each may run on.
+    first : ndarray of int64, shape (tasks + 1,)
+        First option of each task.
+    job, gpus : ndarray of int64, shape (options,)
+        Task and GPUs of each option.
+    seconds : ndarray of float64, shape (options,)
+        Seconds of a unit of work at level 0, infinite where it waits; of the option that a task has, where it runs.
+    held : ndarray of int64, shape (tasks,)
+        Option that each task has now.
+    done, total : list of int, shape (tasks,)
+        Units of work done by now, and all of them.
+    age_s : ndarray of float64, shape (tasks,)
+        Seconds since the release.
+    evictions : ndarray of int64, shape (tasks,)
+        How often each has lost its GPUs.
+    capacity : int
+        GPUs to be shared out.
+    """
+
+    tasks: list[Task]
+    runs: list[Running | None]
+    options: list[Options]
+    first: Ints
+    job: Ints
+    gpus: Ints
+    seconds: Floats
+    held: Ints
+    done: list[int]
+    total: list[int]
+    age_s: Floats
+    evictions: Ints
+    capacity: int
+
+    @property
+    def again(self) -> Flags:
+        """Whether each task has run before, or does, shape (tasks,)."""
+        pairs = zip(self.runs, self.tasks, strict=True)
+        return np.array([run is not None or task.past is not None for run, task in pairs], bool)
+
+    @property
+    def running(self) -> Flags:
+        """Whether each task runs, shape (tasks,)."""
+        return np.array([run is not None for run in self.runs], bool)
+
+    @property
+    def kept(self) -> Flags:
+        """Whether each option is the one that its task has, shape (options,)."""
+        kept = np.zeros(len(self.gpus), bool)
+        kept[self.held] = True
+        return kept
+
+    @property
+    def left(self) -> Floats:
+        """Units of work left, shape (tasks,)."""
+        return np.array([total - done for total, done in zip(self.total, self.done, strict=True)], float)
+
+
+def round_menu(view: View, most_evictions: int) -> RoundMenu:
+    """Menu of the tasks that wait or run.
+
+    Parameters
+    ----------
+    view : View
+        The present.
+    most_evictions : int
+        Tasks that have lost their GPUs so often, and run, are left alone.
+    """
+    capacity = view.free.capacity
+    entries: list[tuple[int, Task, Running | None]] = [
+        (task.number, task, None) for task in view.waiting.tasks.values()
+    ]
+    for run in view.runs.values():
+        past = run.task.past
+        if run.start_us < view.now_us and (0 if past is None else past.evictions) < most_evictions:
+            entries.append((run.number, run.task, run))
+        else:
+            capacity -= run.gpus
+    entries.sort(key=lambda entry: entry[0])
+    tasks, runs = [task for _, task, _ in entries], [run for *_, run in entries]
+    options = [options_of(task, view.cluster) for task in tasks]
+    counts = [1 + len(each.gpus) for each in options]
+    first = np.cumsum([0, *counts])
+    gpus, seconds = _flat(options, first)
+    done = [view.done(task) for task in tasks]
+    return RoundMenu(
+        tasks=tasks,
+        runs=runs,
+        options=options,
+        first=first,
+        job=np.repeat(np.arange(len(tasks)), counts),
+        gpus=gpus,
+        seconds=seconds,
+        held=_held(runs, options, first, seconds),
+        done=done,
+        total=[task.done + units_of(task) for task in tasks],
+        age_s=np.array([(view.now_us - task.release_us) / US_PER_S for task in tasks]),
+        evictions=np.array([0 if task.past is None else task.past.evictions for task in tasks], np.int64),
+        capacity=capacity,
+    )
+
+
+def _flat(options: list[Options], first: Ints) -> tuple[Ints, Floats]:
+    """GPUs and seconds of all options, after one to wait for each task."""
+    gpus, seconds = np.zeros(first[-1], np.int64), np.full(first[-1], np.inf)
+    if options:
+        real = np.ones(len(gpus), bool)
+        real[first[:-1]] = False
+        gpus[real] = np.concatenate([each.gpus for each in options])
+        seconds[real] = np.concatenate([each.seconds[:, 0] for each in options])
+    return gpus, seconds
+
+
+def _held(runs: list[Running | None], options: list[Options], first: Ints, seconds: Floats) -> Ints:
+    """Option that each task has; its seconds become those where it runs."""
+    held = first[:-1].copy()
+    for job, (run, each) in enumerate(zip(runs, options, strict=True)):
+        if run is not None:
+            row = int(np.searchsorted(each.gpus, run.gpus))
+            held[job] += 1 + row
+            if len(run.loads) > 1:
+                seconds[held[job]] = each.spread[row, 0]
+    return held

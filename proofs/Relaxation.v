@@ -103,6 +103,14 @@ Proof.
     rewrite andb_false_r. auto.
 Qed.
 
+(* Of instants m times as fine, the last one of each slot: who starts in a slot starts at its begin. *)
+Lemma coarser_running m (st d p : nat -> nat) t j : 0 < m -> m * p j <= d j ->
+  running (fun j => st j / m) p t j = true -> running st d (m * t + (m - 1)) j = true.
+Proof.
+  rewrite !running_spec. intros M L H.
+  pose proof (Nat.mul_div_le (st j) m ltac:(lia)). pose proof (Nat.mul_succ_div_gt (st j) m ltac:(lia)). nia.
+Qed.
+
 (* No job has its slots before release + duration. *)
 Lemma completion_after_release n G r g p x C j :
   cluster_feasible n G r g x -> j < n -> 0 < p j -> p j <= slots_run x (C j) j -> r j + p j <= C j.

@@ -1,7 +1,8 @@
 (* The theorems that README.md cites. Compiling this file prints what each of them assumes; `make` fails unless that is
    nothing, and prints the table. The comment after a name is the claim in words. *)
 From Frostline Require Import VirtualMachine Schrage Relaxation InducedMachine Pointwise MeanBusy AttainedService Predictions
-  Saturation VirtualOrder StrictList Guarantee Guard Flow Freezing Existence Prices OptimalityTree.
+  Saturation VirtualOrder StrictList Guarantee Guard Flow Freezing Existence Knapsack Prices OptimalityTree PointwiseCheck
+  ScheduleCheck.
 
 Print Assumptions schrage_fewest_unfinished. (* SRPT leaves the fewest unfinished jobs at every instant, any ties, any rival *)
 Print Assumptions schrage_least_total_completion. (* SRPT has the least sum of completion times on one machine *)
@@ -45,5 +46,13 @@ Print Assumptions online_schedule_on_servers_exists. (* and on servers *)
 Print Assumptions backfill_and_budget_example. (* a schedule with a backfill and a start on the budget keeps the rules *)
 Print Assumptions price_certificate_sound. (* capacity prices prove a lower bound *)
 Print Assumptions price_certificate_with_options_sound. (* the same when jobs choose GPUs, duration and penalty *)
-Print Assumptions tree_certificate_sound. (* an accepted optimality tree proves that no schedule is better *)
-Print Assumptions tree_example. (* one such tree, checked inside Coq *)
+Print Assumptions knapsack_sound. (* what jobs that fit side by side pay at once is at most the knapsack *)
+Print Assumptions tree_certificate_sound. (* an accepted tree, with prices of GPUs, widths or options, proves its bound *)
+Print Assumptions rounded_certificate_sound. (* also for finer instants, and jobs later and longer than stated *)
+Print Assumptions last_certificate_sound. (* the same for the last completion *)
+Print Assumptions rounded_last_certificate_sound. (* also for finer instants, and jobs later and longer than stated *)
+Print Assumptions pointwise_certificate_sound. (* the pointwise bound, computed step by step *)
+Print Assumptions rounded_pointwise_sound. (* also for finer instants, and jobs later and longer than stated *)
+Print Assumptions schedule_check_exact. (* the checker of schedules accepts the valid ones, and no other *)
+Print Assumptions valid_schedule_feasible. (* which keep within all GPUs, as the rivals of the bounds do *)
+Print Assumptions tree_example. (* one certificate, checked inside Coq *)

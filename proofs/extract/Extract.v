@@ -1,10 +1,10 @@
-(* The certificate checkers of Prices.v and OptimalityTree.v as OCaml.
+(* The checkers of OptimalityTree.v, PointwiseCheck.v and ScheduleCheck.v as OCaml.
 
    Numbers become OCaml integers with checked arithmetic (number.ml): an overflow raises, it never yields a wrong answer.
    Every operation of the checkers is mapped; Nat.min and Nat.max in particular would else be extracted as recursions of unary
    depth. This mapping, the compiler and main.ml are trusted, not proved. *)
 From Coq Require Import Extraction ExtrOcamlBasic Arith List.
-From Frostline Require Import Finite Prices OptimalityTree.
+From Frostline Require Import OptimalityTree PointwiseCheck ScheduleCheck.
 
 Extract Inductive nat => "int" ["0" "Number.succ"]
   "(fun zero succ n -> if n = 0 then zero () else succ (n - 1))".
@@ -17,4 +17,4 @@ Extract Inlined Constant Nat.eqb => "Number.equal".
 Extract Inlined Constant Nat.leb => "Number.less_or_equal".
 Extract Inlined Constant Nat.ltb => "Number.less".
 
-Extraction "checkers.ml" certified price_sum price_sum_with_options sum.
+Extraction "checkers.ml" certified last_certified well_formed pointwise_certified schedule_check.

@@ -8,12 +8,14 @@ none, and jobs may arrive. If the invariant holds before, it holds after, and th
 
 from __future__ import annotations
 
+import importlib
+import os
 from itertools import combinations
 from typing import Any
 
 import pytest
 
-z3 = pytest.importorskip("z3")
+z3: Any = importlib.import_module("z3") if os.environ.get("CI") else pytest.importorskip("z3")
 
 
 class Step:

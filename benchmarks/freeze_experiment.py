@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, product
+from itertools import chain, product, repeat
 from math import exp, fsum, log, sqrt
 from statistics import mean, stdev
 from time import process_time
@@ -59,25 +60,31 @@ class Outcome:
     cpu_s: float
 
 
+Outcomes = dict[tuple[Case, str], Outcome]
+
+
 def freeze_experiment(quick: bool) -> None:
     """Mean flow of icefrog and icefrog-rigid over that of their rivals, with debt and true accuracy lost."""
     sizes, loads, seeds = ({48: 12}, (0.9,), range(2)) if quick else (JOBS, LOADS, SEEDS)
     workloads = ("applications",) if quick else tuple(WORKLOADS)
     cases = [Case(*row) for row in product(workloads, sizes, loads, seeds)]
     work = [(case, policy, sizes[case.gpus]) for case in cases for policy in POLICIES]
+    smaller = [case for case in cases if case.gpus == min(sizes)]
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        done = list(pool.map(_run, *zip(*work, strict=True)))
-    outcomes = {(case, policy): outcome for (case, policy, _), outcome in zip(work, done, strict=True)}
-    groups = [[Case(*group, seed) for seed in seeds] for group in product(workloads, sizes, loads)]
-    _flows(outcomes, groups)
-    _ratios(outcomes, groups)
-    _accuracy(outcomes, groups)
-    _reports([case for case in cases if case.gpus == min(sizes)], sizes)
-    _budgets([case for case in cases if case.gpus == min(sizes)], sizes)
-    _families(outcomes, cases)
-    total = fsum(outcome.cpu_s for outcome in outcomes.values())
+        outcomes: Outcomes = {}
+        for (case, policy, _), outcome in zip(work, pool.map(_run, *zip(*work, strict=True)), strict=True):
+            outcomes[case, policy] = outcome
+            print(f"{len(outcomes)} of {len(work)}: {_name(case)}, seed {case.seed}, {policy}", file=sys.stderr)
+        groups = [[Case(*group, seed) for seed in seeds] for group in product(workloads, sizes, loads)]
+        _flows(outcomes, groups)
+        _ratios(outcomes, groups)
+        _accuracy(outcomes, groups)
+        _reports(pool, smaller, sizes)
+        _budgets(pool, smaller, sizes, outcomes)
+        _families(outcomes, cases)
+    total_s = fsum(outcome.cpu_s for outcome in outcomes.values())
     philly()
-    print(f"\n{len(work)} simulations, every schedule checked; {total:.0f} s of CPU time; traces: {hashes()}")
+    print(f"\n{len(work)} simulations, every schedule checked; {total_s:.0f} s of CPU time; traces: {hashes()}")
 
 
 @lru_cache
@@ -145,9 +152,6 @@ def _run(case: Case, policy: str, jobs: int) -> Outcome:
     )
 
 
-Outcomes = dict[tuple[Case, str], Outcome]
-
-
 def _interval(values: Sequence[float]) -> tuple[float, float]:
     """Mean and half the width of its 95 % interval by Student's t."""
     half = _T_975[len(values)] * stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
@@ -209,19 +213,21 @@ def _accuracy(outcomes: Outcomes, groups: Sequence[Sequence[Case]]) -> None:
     _table([*head, "interruptions", "level changes"], rows)
 
 
-def _reports(cases: Sequence[Case], sizes: dict[int, int]) -> None:
+def _told(case: Case, factor: float, jobs: int) -> tuple[float, tuple[float, float], tuple[float, float]]:
+    """Log of the mean flow with reports of the metric over that without; losses without and with."""
+    instance, curves = _instance(case, jobs), family_curves(factor)
+    blind, told = (simulate(instance, "icefrog", curves=curves, reports=reports) for reports in (False, True))
+    return log(told.metrics.mean_flow_s / blind.metrics.mean_flow_s), _lost(instance, blind), _lost(instance, told)
+
+
+def _reports(pool: Executor, cases: Sequence[Case], sizes: dict[int, int]) -> None:
     """What the reports of the jobs' metrics are good for where freezing costs more than is believed."""
     print("\nicefrog, all cases of the smaller cluster: with reports of the metric, over without\n")
     rows = []
     for factor in MISJUDGED:
-        curves, ratios, lost = family_curves(factor), [], []
-        for case in cases:
-            instance = _instance(case, sizes[case.gpus])
-            blind = simulate(instance, "icefrog", curves=curves)
-            told = simulate(instance, "icefrog", curves=curves, reports=True)
-            ratios.append(log(told.metrics.mean_flow_s / blind.metrics.mean_flow_s))
-            lost.append([_lost(instance, result) for result in (blind, told)])
-        cells = [f"{mean(part[i][0] for part in lost):.3f} / {mean(part[i][1] for part in lost):.0%}" for i in (0, 1)]
+        columns = pool.map(_told, cases, repeat(factor), [sizes[case.gpus] for case in cases])
+        ratios, *lost = zip(*columns, strict=True)
+        cells = [f"{mean(points for points, _ in part):.3f} / {mean(over for _, over in part):.0%}" for part in lost]
         rows.append([f"x{factor:g}", *cells, f"{exp(mean(ratios)):.3f}"])
     _table(["truth", "points lost / above budget, no reports", "with reports", "mean flow"], rows)
 
@@ -232,23 +238,26 @@ def _lost(instance: Instance, result: Result) -> tuple[float, float]:
     return fsum(job.lost_points for job in jobs) / count, sum(job.overspent_points > 0 for job in jobs) / count
 
 
-def _budgets(cases: Sequence[Case], sizes: dict[int, int]) -> None:
+def _other_budget(case: Case, budget: float, policy: str, jobs: int) -> tuple[float, float, float]:
+    """Mean flow in seconds with another budget; points lost by a job, on average and at most."""
+    instance = _instance(case, jobs)
+    changed = [job.replace(work=replace(job.work, quality_budget_points=budget)) for job in instance.jobs]
+    other = Instance(cluster=instance.cluster, jobs=changed)
+    result = simulate(other, policy)
+    most = result.accuracy.max_points if result.accuracy else 0.0
+    return result.metrics.mean_flow_s, _lost(other, result)[0], most
+
+
+def _budgets(pool: Executor, cases: Sequence[Case], sizes: dict[int, int], outcomes: Outcomes) -> None:
     """What other quality budgets buy."""
     print(
         "\nother quality budgets, all cases of the smaller cluster: mean flow over that at 0.5 points, and true loss\n"
     )
-    rows = []
+    rows, counts = [], [sizes[case.gpus] for case in cases]
     for budget, policy in product(BUDGETS, OURS):
-        ratios, lost, most = [], [], 0.0
-        for case in cases:
-            instance = _instance(case, sizes[case.gpus])
-            jobs = [job.replace(work=replace(job.work, quality_budget_points=budget)) for job in instance.jobs]
-            other = Instance(cluster=instance.cluster, jobs=jobs)
-            result, usual = simulate(other, policy), simulate(instance, policy)
-            ratios.append(log(result.metrics.mean_flow_s / usual.metrics.mean_flow_s))
-            lost.append(_lost(other, result)[0])
-            most = max(most, result.accuracy.max_points if result.accuracy else 0.0)
-        rows.append([f"{budget:g}", policy, f"{exp(mean(ratios)):.3f}", f"{mean(lost):.3f} / {most:.2f}"])
+        flows, lost, most = zip(*pool.map(_other_budget, cases, repeat(budget), repeat(policy), counts), strict=True)
+        ratio = mean(log(flow / outcomes[case, policy].mean_flow_s) for flow, case in zip(flows, cases, strict=True))
+        rows.append([f"{budget:g}", policy, f"{exp(ratio):.3f}", f"{mean(lost):.3f} / {max(most):.2f}"])
     _table(["budget", "policy", "mean flow", "points lost, mean / most"], rows)
 
 

@@ -45,6 +45,7 @@ from frostline.scheduler import Scheduler
 from frostline.simulation import Metrics, Result, measure, simulate
 from frostline.timing import StageGraph, stage_graph
 from frostline.traces import generate_jobs, generate_recurring_jobs, read_trace, write_trace
+from frostline.traces.library import instance_names, load_named_instance
 
 __all__ = [
     "Bound",
@@ -73,7 +74,9 @@ __all__ = [
     "check_schedule",
     "generate_jobs",
     "generate_recurring_jobs",
+    "instance_names",
     "load",
+    "load_named_instance",
     "lower_bound",
     "make_policy",
     "measure",

@@ -18,6 +18,8 @@ __all__ = [
     "UnknownNameError",
 ]
 
+_MOST_NAMES = 40
+
 
 class FrostlineError(Exception):
     """Base of every error that frostline raises on purpose."""
@@ -106,7 +108,7 @@ class TraceError(FileError):
 
 
 class UnknownNameError(FrostlineError, LookupError):
-    """A name is not among the known ones; near misses are suggested.
+    """A name is not among the known ones; near misses are suggested, and up to 40 of the known ones are listed.
 
     Examples
     --------
@@ -118,7 +120,8 @@ class UnknownNameError(FrostlineError, LookupError):
         names = sorted(known)
         near = difflib.get_close_matches(str(name), names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        super().__init__(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}")
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        super().__init__(f"unknown {kind} {name!r}{hint} Known: {', '.join(names[:_MOST_NAMES])}{more}")
         self.kind, self.name, self.known = kind, name, tuple(names)
 
 

@@ -15,5 +15,7 @@ cp "$root/tests/package/use_wheel.py" .
 "$work/venv/bin/python" -W error use_wheel.py "$root"
 "$work/venv/bin/frostline" --version
 "$work/venv/bin/frostline" simulate q06 --policy fifo,easy,asrpt --out run --json >summary.json
+"$work/venv/bin/frostline" solve tiny/pool-01 --work 1 --quiet
+"$work/venv/bin/frostline" bench --check --only tiny
 "$work/venv/bin/frostline" check run/schedule-easy.json.gz --quiet
 echo "the wheel works outside the tree"

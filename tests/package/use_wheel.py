@@ -9,9 +9,19 @@ from pathlib import Path
 
 import frostline
 from frostline.problem import Cluster, Instance, network_names, shipped_network
+from frostline.records import best_known, faults_of, library_folder
 from frostline.simulation import simulate
 from frostline.traces import generate_jobs
-from frostline.traces.library import instance_names, load_named_instance
+from frostline.traces.library import instance_names, load_named_instance, matching_names
+
+
+def check_library(source: Path) -> None:
+    """All instances, schedules and certificates are there, and those of a family are right."""
+    shipped = {path.relative_to(library_folder()) for path in library_folder().rglob("*.json*")}
+    assert shipped == {path.relative_to(source / "instances") for path in (source / "instances").rglob("*.json*")}
+    for name in matching_names(["tiny/pool-0*"]):
+        assert best_known(name).proved
+        assert not faults_of(best_known(name), load_named_instance(name), library_folder())
 
 
 def main(source: Path) -> None:
@@ -23,6 +33,7 @@ def main(source: Path) -> None:
     assert len(network_names()) == len(list((source / "models").glob("*.json")))
     assert load_named_instance("p14").jobs[2].id == "J3"
     assert "philly-like-5000" in instance_names()
+    check_library(source)
     instance = Instance(cluster=Cluster.uniform(4), jobs=generate_jobs(200, seed=1, gpus=32))
     result = simulate(instance, "asrpt")
     assert result.metrics.jobs == 200

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from frostline.policies import Las, Policy, Preempt, Srtf, Start, Task, View, Wait, fewest_victims
 from frostline.policies.base import Decision
+from frostline.policies.service_queues import service_queues
 from frostline.problem import Fixed, Instance, Schedule, Segment
 from frostline.relaxation import virtual_completions
 from frostline.scheduler import Scheduler
@@ -113,6 +114,44 @@ def test_evictions_make_room_for_a_newcomer_of_that_instant(instance: Instance, 
 @given(PROBLEMS, POLICIES.filter(lambda policy: not isinstance(policy, Restless)))
 def test_running_twice_gives_the_same_schedule(instance: Instance, policy: Policy) -> None:
     assert run(instance, policy) == run(instance, policy)
+
+
+def plainly(view: View, policy: Las, first: int) -> tuple[list[list[Task]], int | None]:
+    """Who may be evicted below each queue, worked out from nothing else, and when to look again."""
+    limits_us = [duration_us(float(limit)) for limit in str(policy.thresholds).split("/")]
+    lower, times_us = [], [] if view.next_renewal_us is None else [view.next_renewal_us]
+    for one in view.running:
+        past, held_us = one.task.past, one.held_us(view.now_us)
+        queue = sum(limit_us <= held_us for limit_us in limits_us)
+        if one.start_us < view.now_us and (0 if past is None else past.evictions) < policy.most_evictions:
+            begun_us = one.start_us if past is None else past.first_start_us
+            lower.append((-queue, -begun_us, -one.number, one.task))
+        times_us += [view.now_us - (held_us - limit) // one.gpus for limit in limits_us[max(first, queue) :][:1]]
+    below = [[task for minus, *_, task in sorted(lower) if minus < -queue] for queue in range(len(limits_us) + 1)]
+    return below, min(times_us, default=None)
+
+
+class Recounted(Las):
+    """Least attained service whose every look at the running tasks is compared with one that remembers nothing."""
+
+    def decide(self, view: View) -> Decision:
+        decision = super().decide(view)
+        heads = sorted(line.head for line in view.waiting.lines if line)
+        if isinstance(decision, (Preempt, Wait)) and heads:
+            below, next_us = plainly(view, self, heads[0][0][0])
+            queues = service_queues(view, self._limits_us, self.most_evictions)
+            assert [[run.task for run in queues.below(queue)] for queue in range(len(below))] == below
+            assert [queues.gpus_below(queue) for queue in range(len(below))] == [
+                sum(task.gpus for task in tasks) for tasks in below
+            ]
+            assert isinstance(decision, Preempt) or decision.until_us == next_us
+        return decision
+
+
+@given(PROBLEMS, LAS)
+def test_what_is_kept_of_the_running_tasks_is_what_the_view_tells(instance: Instance, policy: Las) -> None:
+    recounted = Recounted(**policy.parameters)
+    assert run(instance, recounted).segments == run(instance, policy).segments
 
 
 class Watched:

@@ -76,7 +76,7 @@ def test_jobs_that_finish_out_of_order(model: str) -> None:
 
 def test_keys_go_from_specific_to_general() -> None:
     asked = job("a", user="u", group="g", name="bert-07", gpus=8)
-    assert [level for level, _, _ in keys_of(asked)] == [
+    assert [level for level, *_ in keys_of(asked)] == [
         "user+name+gpus",
         "user+name",
         "user+stem+gpus",
@@ -104,7 +104,7 @@ def test_keys_go_from_specific_to_general() -> None:
     ],
 )
 def test_empty_fields_are_left_out(fields: dict[str, object], levels: list[str]) -> None:
-    assert [level for level, _, _ in keys_of(job("a", **fields))] == levels
+    assert [level for level, *_ in keys_of(job("a", **fields))] == levels
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import doctest
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from random import Random
 from textwrap import indent
 from threading import Lock
+from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis.strategies import just
 
 from frostline import problem, testing
 from frostline.errors import InvalidValueError, UnknownNameError
@@ -21,6 +25,8 @@ from frostline.policies import (
     Decision,
     Policy,
     Preempt,
+    Reallocate,
+    Share,
     Start,
     Task,
     View,
@@ -28,12 +34,14 @@ from frostline.policies import (
     fewest_victims,
     make_policy,
     policy_names,
+    registry,
 )
 from frostline.policies.base import WAIT
 from frostline.policies.disciplines import fit_anything, strict
 from frostline.policies.guarantee import BudgetPromise
 from frostline.problem import (
     Cluster,
+    Elastic,
     Fixed,
     Instance,
     Job,
@@ -72,7 +80,8 @@ CLAIMED = {
 
 @pytest.mark.parametrize("name", policy_names())
 def test_every_registered_policy_conforms(name: str) -> None:
-    assert_conforms(name, claims=CLAIMED.get(name), examples=100)
+    elastic = getattr(make_policy(name), "elastic", False)
+    assert_conforms(name, claims=CLAIMED.get(name), examples=60 if elastic else 100)
 
 
 class Plain:
@@ -316,6 +325,45 @@ class EvictsBetween(Plain):
         return Preempt(first, victims) if victims else WAIT
 
 
+class Sways(Plain):
+    """Gives elastic jobs their most and their least GPUs in turn, every ten seconds."""
+
+    restart_s = 1.0
+    elastic = True
+
+    def decide(self, view: View) -> Decision:
+        first, next_us = view.waiting.first, (view.now_us // 10_000_000 + 1) * 10_000_000
+        if first is not None and view.offer(first) is not None:
+            return Start(first)
+        if view.reallocated_us == view.now_us or view.now_us % 10_000_000:
+            return Wait(next_us)
+        shares, left = [], view.free.total
+        for run in view.runs.values():
+            work = run.task.job.work
+            if run.start_us < view.now_us and isinstance(work, Elastic):
+                gpus = work.widths[0] if run.gpus == work.widths[-1] else work.widths[-1]
+                if gpus - run.gpus <= left:
+                    left -= gpus - run.gpus
+                    shares.append(Share(run.task, gpus))
+        return Reallocate(tuple(shares), next_us)
+
+
+class GivesTooMuch(Plain):
+    """Gives the first elastic job one GPU more than its work can take."""
+
+    restart_s = 1.0
+    elastic = True
+
+    def decide(self, view: View) -> Decision:
+        first = view.waiting.first
+        if first is None or view.offer(first) is None:
+            return WAIT
+        work = first.job.work
+        if isinstance(work, Elastic) and view.reallocated_us != view.now_us:
+            return Reallocate((Share(first, work.widths[-1] + 1),))
+        return Start(first)
+
+
 class BadRestart(Plain):
     """Cannot be run at all."""
 
@@ -323,14 +371,15 @@ class BadRestart(Plain):
 
 
 class DoubleBooking(Scheduler):
-    """Puts every start on the GPUs of the first server."""
+    """Puts every start that is no larger on the GPUs of the first server."""
 
     def advance(self, now_s: float) -> Any:
         decision = super().advance(now_s)
         return replace(decision, starts=tuple(self.spoilt(start) for start in decision.starts))
 
     def spoilt(self, start: Segment) -> Segment:
-        return start._replace(placement=Placement([(0, (start.placement.gpus,))]))
+        gpus = start.placement.gpus
+        return start if gpus > self.cluster.capacities[0] else start._replace(placement=Placement([(0, (gpus,))]))
 
 
 class HalfGang(DoubleBooking):
@@ -427,6 +476,8 @@ POLICIES: dict[type[Plain], tuple[str, int]] = {
     Drifts: ("fixed-point", 2),
     Wavers: ("stateless", 2),
     EvictsBetween: ("fixed-point", 2),
+    Sways: ("no-ping-pong", 2),
+    GivesTooMuch: ("legal", 1),
     BadRestart: ("legal", 0),
 }
 """Mistakes of policies: the rule that they break, and how many jobs it takes at most to show it."""
@@ -473,12 +524,77 @@ def test_mistakes_of_schedulers_are_found_on_small_instances(mutant: type[Schedu
     assert_readable(instance)
 
 
+EIGHT: dict[str, tuple[type[Plain] | type[Scheduler], str]] = {
+    "double booking": (DoubleBooking, r"server 's0' holds up to 2 of its 1 GPUs from 0.0 s to 1.0 s: jobs 'J1', 'J2'"),
+    "half gang": (HalfGang, "at 0 s job 'J1' is given 1 of the 2 GPUs that it asks for"),
+    "overtaking in strict mode": (Overtaking, "at 0 s it starts job 'J3' although job 'J2' is before it"),
+    "non-deterministic tie": (
+        TieByHash,
+        r"where the jobs have other names job '(J\d)' runs from 0 s to 1 s on 1 GPU of server 0, "
+        r"where otherwise job '(?!\1)J\d' runs from 0 s to 1 s on 1 GPU of server 0",
+    ),
+    "idle while work fits": (Idle, "at 0 s job 'J3' waits although it fits: it asks for 1 GPU, with 1 GPU free"),
+    "eviction ping-pong": (
+        PingPong,
+        r"at \d+ s it evicts job '(J\d)' for job '(?!\1)J\d': nothing is new, and job '\1' has done nothing in its "
+        "last two runs",
+    ),
+    "stale view": (StaleView, "at 0 s it waits, and when it is asked again it starts job 'J1'"),
+    "wrong duration": (
+        WrongDuration,
+        "at 0 s job 'J1' is announced to run from 0 s to 0.5 s, and would end at 1 s",
+    ),
+}
+"""The mistakes that matter most, and how each is told."""
+
+
+@pytest.mark.parametrize("mistake", EIGHT)
+def test_mistakes_are_told_for_what_they_are(mistake: str) -> None:
+    mutant, told = EIGHT[mistake]
+    if issubclass(mutant, Scheduler):
+        report, rule = check_policy("sjf", scheduler=mutant, examples=100), SCHEDULERS[mutant][0]
+    else:
+        report, rule = check_policy(mutant(), examples=300 if mutant in RARE else 100), POLICIES[mutant][0]
+    text, instance = shown(report, rule)
+    assert re.fullmatch(told, text), text
+    assert sum(job.work.duration_s for job in instance.jobs if isinstance(job.work, Fixed)) <= 30
+
+
 def assert_readable(instance: Instance) -> None:
     """Few GPUs, whole seconds, and short names."""
     assert instance.cluster.gpus <= 4
     assert all(job.release_s.is_integer() and job.locality == "any" for job in instance.jobs)
     assert all(re.fullmatch(r"J[1-6]", job.id) for job in instance.jobs)
     assert len(instance_code(instance).splitlines()) <= 9
+
+
+def test_policies_of_plug_ins_are_checked_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugged = ModuleType("plugged_in")
+    plugged.Idle, plugged.Plain = Idle, Plain  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "plugged_in", plugged)
+    found = [EntryPoint(name.lower(), f"plugged_in:{name}", "frostline.policies") for name in ("Idle", "Plain")]
+    monkeypatch.setattr(registry, "entry_points", lambda group: found)
+    registry._factories.cache_clear()
+    try:
+        assert {"idle", "plain"} <= set(policy_names())
+        assert_conforms("plain", claims=["work-conserving"], examples=50)
+        text, _ = shown(check_policy("idle", examples=100), "work-conserving")
+        assert "waits although it fits" in text
+    finally:
+        registry._factories.cache_clear()
+
+
+def test_elastic_work_is_drawn_for_policies_that_change_it() -> None:
+    for name, expected in {"sjf": set(), "sia": {"sia"}, "icefrog-rigid": {"icefrog-rigid"}}.items():
+        drawn: set[str] = set()
+
+        class Noted(Scheduler):
+            def submit(self, job: Job) -> Refusal | None:
+                drawn.update([name] if isinstance(job.work, Elastic) else [])  # noqa: B023
+                return super().submit(job)
+
+        check_policy(name, scheduler=Noted, examples=25)
+        assert drawn == expected
 
 
 def test_a_counterexample_is_told_with_its_source() -> None:
@@ -624,6 +740,7 @@ def test_the_examples_of_the_docs_run() -> None:
     shown_text = re.search(r"```text\n(.*?)```", DOCS, re.DOTALL)
     assert shown_text is not None
     assert without_figures(shown_text[1]) == without_figures(str(names["first_report"]))
+    assert_shown_as_it_is(shown_text[1], names["ShortestFirst"]())
 
 
 def without_figures(text: str) -> list[str]:
@@ -631,6 +748,18 @@ def without_figures(text: str) -> list[str]:
     return [
         re.sub(r"\d+", "N", line) for line in text.strip().splitlines() if "Job(" not in line and "cluster=" not in line
     ]
+
+
+def assert_shown_as_it_is(text: str, policy: Policy) -> None:
+    """On the very instances of a report, the policy breaks the very rules, and is told to in the very words."""
+    parts = re.findall(r"^([a-z-]+): .*\n    (.*)\n  on\n((?:    .*\n)+)", text, re.MULTILINE)
+    assert [rule for rule, _, _ in parts] == ["legal", "work-conserving"]
+    for rule, told, code in parts:
+        instance = eval(code.strip(), vars(problem))
+        report = check_policy(policy, strategy=just(instance), examples=1)
+        outcome = next(outcome for outcome in report.broken if outcome.rule == rule)
+        assert (outcome.text, outcome.instance) == (told, instance)
+        assert indent(instance_code(instance), "    ") + "\n" == code
 
 
 def test_the_docs_name_every_rule_and_all_that_is_public() -> None:

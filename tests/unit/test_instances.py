@@ -12,7 +12,7 @@ from frostline.errors import UnknownNameError
 from frostline.problem import Instance, Placement, Schedule, Segment, digest, load_instance, save
 from frostline.relaxation import lower_bound
 from frostline.testing import Choice, assert_feasible, list_schedule
-from frostline.traces.library import KnownValue, instance_entry, instance_names, load_named_instance
+from frostline.traces.library import FAMILIES, KnownValue, instance_entry, instance_names, load_named_instance
 from frostline.traces.workload import offered_load
 from frostline.units import duration_us, instant_us, seconds
 
@@ -86,15 +86,15 @@ def test_stored_files_are_as_they_would_be_written(name: str, tmp_path: Path) ->
 
 
 def test_every_file_is_in_the_index() -> None:
-    stored = {path.name for path in FOLDER.glob("*.json")} - {"index.json"}
-    assert stored == {instance_entry(name).file for name in instance_names()} - {None}
+    stored = {path.name for path in FOLDER.glob("*.json")} - {"index.json", "bounds.json"}
+    assert stored == {instance_entry(name).file for name in instance_names() if "/" not in name} - {None}
     names = [entry["name"] for entry in json.loads((FOLDER / "index.json").read_text())["instances"]]
     assert tuple(names) == instance_names()
 
 
 def test_the_readme_names_them_all() -> None:
     text = (FOLDER / "README.md").read_text("utf-8")
-    assert all(f"`{name}`" in text for name in instance_names())
+    assert all(f"`{name}`" in text for name in (*FAMILIES, *instance_names()) if "/" not in name)
 
 
 def test_philly_like() -> None:

@@ -222,8 +222,6 @@ def test_training_runs_on_types_with_its_precision():
     servers = (Server(id="old", gpus=4, gpu_type=other), Server(id="new", gpus=4, gpu_type=_type(1e13)))
     result = solve(Instance(cluster=Cluster(servers=servers), jobs=[training("server")]), objective="flow")
     assert (result.status, result.schedule.segments[0].placement.servers) == ("optimal", (1,))
-    with pytest.raises(UnknownNameError, match="precision of GPU type 'old'"):
-        solve(Instance(cluster=Cluster(servers=servers[:1]), jobs=[training("server")]))
 
 
 def test_training_that_may_spread_is_refused():
@@ -550,6 +548,64 @@ def _case(instance: Instance, deadlines_s: dict[str, float]):
     from frostline.offline.build import case_of
 
     return case_of(instance, Objective.FLOW, {}, deadlines_s)
+
+
+def test_a_precision_that_no_server_has_or_none_that_is_large_enough():
+    old = Server(id="old", gpus=4, gpu_type=GpuType(name="old", peak_flops={"fp32": 1e15}))
+    small = Server(id="new", gpus=2, gpu_type=_type(1e13))
+    jobs = [training("server"), fixed("f", 0, 5, 1)]
+    for servers, kinds, text in (
+        ((old,), ["type"], "precision 'fp16' is none of GPU type 'old', and the cluster has no other"),
+        ((old, small), ["capacity", "type"], "with precision 'fp16', but the largest such server has 2"),
+    ):
+        result = solve(Instance(cluster=Cluster(servers=servers), jobs=jobs))
+        assert (result.status, result.schedule, result.termination) == ("infeasible", None, "complete")
+        (family,) = result.explanations
+        assert (family.jobs, [*family.kinds], family.proof) == (("t",), kinds, "arithmetic")
+        assert text in family.text
+
+
+def two_types(fast_gpus: int) -> Instance:
+    """Two training jobs of four GPUs on a slow and a fast server."""
+    slow, fast = Server(id="slow", gpus=4, gpu_type=_type(1e13)), Server(id="fast", gpus=4, gpu_type=_type(1e14))
+    cluster = Cluster(servers=(slow, fast if fast_gpus == 4 else Server(id="fast", gpus=2, gpu_type=_type(1e14))))
+    return Instance(cluster=cluster, jobs=[training("server"), training("server").replace(id="u")])
+
+
+def test_a_deadline_that_only_a_server_too_small_could_meet():
+    fast_s, slow_s = (seconds_on(server) for server in ("fast", "slow"))
+    assert fast_s < slow_s
+    (family,) = solve(two_types(2), deadlines_s={"t": (fast_s + slow_s) / 2}).explanations
+    assert (family.jobs, [*family.kinds]) == (("t",), ["capacity", "deadline", "type"])
+    assert "server 'fast' of GPU type 'g1e+14' is fast enough, but has 2 of the 4 GPUs" in family.text
+    (family,) = solve(two_types(2), deadlines_s={"t": fast_s / 2}).explanations
+    assert [*family.kinds] == ["deadline"]
+
+
+def seconds_on(server: str) -> float:
+    """Run time of a training job alone on one of the two servers."""
+    instance = two_types(4)
+    servers = [one for one in instance.cluster.servers if one.id == server]
+    return solve(instance.replace(cluster=Cluster(servers=servers), jobs=instance.jobs[:1]), objective="flow").objective
+
+
+def test_deadlines_that_types_exclude():
+    """Both meet the deadline on the fast server alone, one after the other on it they do not."""
+    fast_s, slow_s = (seconds_on(server) for server in ("fast", "slow"))
+    due_s = min(1.5 * fast_s, 0.9 * slow_s)
+    (family,) = solve(two_types(4), deadlines_s={"t": due_s, "u": due_s}).explanations
+    assert (family.jobs, [*family.kinds]) == (("t", "u"), ["capacity", "deadline", "type"])
+    assert "were all servers of the GPU type that is best for each" in family.text
+    assert solve(two_types(4), deadlines_s={"t": due_s, "u": max(slow_s, 2 * fast_s)}).status == "optimal"
+
+
+def test_deadlines_that_types_do_not_matter_for():
+    """Three of the jobs need more GPU-time than all eight GPUs have, were all of them of the fast type."""
+    instance = two_types(4)
+    crowd = instance.replace(jobs=[instance.jobs[0].replace(id=name) for name in "tuvw"])
+    due_s = min(1.4 * seconds_on("fast"), 0.9 * seconds_on("slow"))
+    (family,) = solve(crowd, deadlines_s=dict.fromkeys("tuvw", due_s)).explanations
+    assert (family.jobs, [*family.kinds]) == (("t", "u", "v"), ["capacity", "deadline"])
 
 
 def test_deadlines_of_unknown_jobs():

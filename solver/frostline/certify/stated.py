@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
-from frostline.certify.document import MalformedError
-from frostline.certify.prices import Jobs
 from frostline.certify.tree import BoundReport, check_certificate
 from frostline.problem.instance import Instance
 from frostline.problem.job import Elastic, Job
 from frostline.problem.placement_class import PlacementClass
 from frostline.problem.refusal import never_fits
-from frostline.timing.duration import fastest_us
+from frostline.timing.duration import elastic_iteration_ns, fastest_us
 from frostline.units import instant_us
 
 __all__ = ["check_bound", "stated_problem"]
@@ -42,11 +41,7 @@ def check_bound(instance: Instance, certificate: Mapping[str, Any]) -> BoundRepo
     >>> [fault.text for fault in check_bound(other, certificate).faults]
     ["job 'd' is left out of it"]
     """
-    try:
-        Jobs(certificate.get("problem"))
-    except MalformedError:
-        return check_certificate(certificate)
-    return check_certificate(certificate, stated_problem(instance, certificate["problem"]))
+    return check_certificate(certificate, partial(stated_problem, instance))
 
 
 def stated_problem(instance: Instance, stated: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,22 +65,22 @@ def stated_problem(instance: Instance, stated: Mapping[str, Any]) -> dict[str, A
     >>> stated_problem(Instance(cluster=Cluster.pool(4), jobs=jobs), stated)["duration"]
     [2]
     """
-    tick, (numerator, denominator) = stated["tick_us"], stated["weight_unit"]
+    tick, elastic, weight = stated["tick_us"], stated["choices"] == "elastic", stated["weight"]
     jobs = [job for job in instance.jobs if never_fits(job, instance.cluster) is None]
-    elastic = stated["choices"] == "elastic"
     rows = [_options(job, instance, elastic) for job in jobs]
-    weight: list[int] | None = None
     counts = [len(row) for row in rows]
-    if stated["weight"] is not None or [numerator, denominator] != [1, 1]:
-        weight = [_units(job, Fraction(numerator, denominator)) for job in jobs]
+    if weight != "last":
+        plain = weight is None and stated["weight_unit"] == [1, 1]
+        weights = [1 if plain else _units(job, Fraction(*stated["weight_unit"])) for job in jobs]
+        weight = None if set(weights) <= {1} else weights
     return {
         "gpus": instance.cluster.gpus,
         "tick_us": tick,
         "choices": "elastic" if elastic else "asked",
-        "weight_unit": [numerator, denominator],
+        "weight_unit": stated["weight_unit"],
         "ids": [job.id for job in jobs],
         "release": [instant_us(job.release_s) // tick for job in jobs],
-        "weight": None if weight is None or set(weight) <= {1} else weight,
+        "weight": weight,
         "options": None if set(counts) <= {1} else counts,
         "width": [width for row in rows for width, _ in row],
         "duration": [length // tick for row in rows for _, length in row],
@@ -105,9 +100,7 @@ def _options(job: Job, instance: Instance, elastic: bool) -> list[tuple[int, int
     if not elastic or not isinstance(work, Elastic):
         return [(job.gpus, fastest_us(job, instance.cluster))]
     options = []
-    for width in work.widths:
-        if width <= instance.cluster.gpus:
-            shortest = min(Fraction(repr(work.seconds(width, where, work.levels - 1))) for where in PlacementClass)
-            ns = -(-shortest * 10**9 // 1)
-            options.append((width, max(int(-(-work.iterations * ns // 1000)), 1)))
+    for width in (width for width in work.widths if width <= instance.cluster.gpus):
+        ns = min(elastic_iteration_ns(work, width, where, work.levels - 1) for where in PlacementClass)
+        options.append((width, max(-(-work.iterations * ns // 1000), 1)))
     return options

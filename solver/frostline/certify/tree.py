@@ -1,20 +1,24 @@
 """The checker of bound certificates: exact integers, the standard library, and nothing of what made them.
 
-A certificate states its problem, a bound on the weighted sum of completion times and penalties of every schedule that
-runs each job in one piece, and a proof. The proof is a tree in preorder: a split says that a job starts by an instant,
-or that it starts later, and is followed by a proof for either; prices with narrower windows prove the bound where a job
-starts outside of its own, and are followed by a proof for the inside; a leaf proves the bound by prices
-(:mod:`frostline.certify.prices`), or has a job whose window is empty. A proof by prices alone is a tree of one leaf.
+A certificate states its problem, a bound, and a proof. The bound is on the weighted sum of completion times and
+penalties of every schedule that runs each job in one piece, or on the last completion where ``weight`` is ``last``.
+
+The proof is a tree in preorder: a split says that a job starts by an instant, or that it starts later, and is followed
+by a proof for either; prices with narrower windows prove the bound where a job starts outside of its own, and are
+followed by a proof for the inside; a leaf proves the bound by prices (:mod:`frostline.certify.prices`), or has a job
+whose window is empty. A proof by prices alone is a tree of one leaf. That no schedule ends earlier than T is proved
+of schedules that end by T − 1: their n jobs would have a total of n (T − 1) at most, and the tree proves a greater one.
 The proof may also be the word ``pointwise``, for a bound that needs no more than to be computed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
+from itertools import zip_longest
 from typing import Any
 
 from frostline.certify.document import CertificateFault, CertificateReport, MalformedError, digest, fields, whole
@@ -41,12 +45,8 @@ class BoundReport(CertificateReport):
 
     Parameters
     ----------
-    faults : tuple of CertificateFault
-        What is wrong; empty for a valid certificate.
-    proved : str
-        What is proved, in a sentence.
     bound_us : Fraction or None
-        Bound on the weighted sum of completion times and penalties, in microseconds.
+        Bound in microseconds: on the weighted sum of completion times and penalties, or on the last completion.
     leaves : int
         Leaves of the proof.
     """
@@ -55,15 +55,18 @@ class BoundReport(CertificateReport):
     leaves: int = 0
 
 
-def check_certificate(certificate: object, problem: Mapping[str, Any] | None = None) -> BoundReport:
+def check_certificate(
+    certificate: object, expected: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+) -> BoundReport:
     """Check a bound certificate; nothing in it is taken on trust but the problem it states.
 
     Parameters
     ----------
     certificate : object
         The document, as read from JSON.
-    problem : mapping, optional
-        The problem that it must be about (:func:`frostline.certify.stated.stated_problem`).
+    expected : function, optional
+        The problem that it must state, from the one that it does
+        (:func:`frostline.certify.stated.stated_problem`).
 
     Examples
     --------
@@ -78,72 +81,73 @@ def check_certificate(certificate: object, problem: Mapping[str, Any] | None = N
     damaged | its content does not match its SHA-256
     unproved | the proof reaches a bound of 10 ticks, not 11
     """
+    faults: list[CertificateFault] = []
     try:
         document = _Document(certificate)
-        faults = [*document.faults(problem)]
+        faults.extend(document.faults(expected))
     except MalformedError as error:
         negative = isinstance(error, NegativePriceError)
         kind = BoundFaultKind.NEGATIVE_PRICE if negative else BoundFaultKind.MALFORMED
-        return BoundReport(faults=(CertificateFault(kind, str(error)),))
+        faults.append(CertificateFault(kind, str(error)))
     if faults:
         return BoundReport(faults=tuple(faults))
     return BoundReport(faults=(), proved=document.proved(), bound_us=document.bound_us, leaves=document.leaves)
 
 
 class _Document:
-    """A certificate whose fields keep their rules; those of the proof are read while it is checked."""
+    """A certificate whose outer fields keep their rules."""
 
     def __init__(self, certificate: object) -> None:
         names = "format version problem bound proof"
-        *values, self.digest = fields(certificate, "certificate", f"{names} sha256")
-        self.content = dict(zip(names.split(), values, strict=True))
-        if values[0] != _FORMAT or whole(values[1], "version") != _VERSION:
+        form, version, self.problem, bound, self.proof, sha256 = fields(certificate, "certificate", f"{names} sha256")
+        if form != _FORMAT or whole(version, "version") != _VERSION:
             raise MalformedError(f"certificate must have format {_FORMAT!r} and version {_VERSION}")
-        self.problem, bound, self.proof = values[2:]
         self.jobs, self.bound, self.leaves = Jobs(self.problem), whole(bound, "bound"), 0
+        content = dict(zip(names.split(), (form, version, self.problem, bound, self.proof), strict=True))
+        self.damaged = sha256 != digest(content)
 
-    def faults(self, problem: Mapping[str, Any] | None) -> Iterator[CertificateFault]:
-        if self.digest != digest(self.content):
+    def faults(self, expected: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None) -> Iterator[CertificateFault]:
+        if self.damaged:
             yield CertificateFault(BoundFaultKind.DAMAGED, "its content does not match its SHA-256")
-        if problem is not None:
-            yield from _differences(self.problem, problem)
-        reached = _pointwise(self.jobs) if self.proof == "pointwise" else self._tree()
-        if reached is not None and reached < self.bound:
+        if expected is not None:
+            yield from _differences(self.problem, expected(self.problem))
+        last = self.bound - 1
+        reached = _pointwise(self.jobs) if self.proof == "pointwise" else self._reached(last)
+        if self.jobs.last_only and reached is not None and reached <= last * len(self.jobs.ids):
+            text = f"the proof does not exclude a last completion at {last} ticks, before {self.bound}"
+            yield CertificateFault(BoundFaultKind.UNPROVED, text)
+        elif not self.jobs.last_only and reached is not None and reached < self.bound:
             text = f"the proof reaches a bound of {reached} ticks, not {self.bound}"
             yield CertificateFault(BoundFaultKind.UNPROVED, text)
 
-    def _tree(self) -> int | None:
-        """Least bound of all leaves; None where every leaf has an empty window."""
+    def _reached(self, last: int) -> int | None:
+        """Least bound of all leaves of the tree; None where every leaf has an empty window."""
         if type(self.proof) is not list:
             raise MalformedError("proof must be 'pointwise' or a list of nodes")
-        nodes, reached = iter(enumerate(self.proof)), None
-        branches: list[dict[int, Window]] = [{}]
+        nodes, reached = iter(enumerate(self.proof)), list[int]()
+        branches = [self.jobs.windows(last if self.jobs.last_only else None)]
         while branches:
             windows = branches.pop()
             i, node = next(nodes, (len(self.proof), None))
+            path = f"proof[{i}]"
             if type(node) is list:
-                job, at = self._split(node, f"proof[{i}]")
-                low, high = windows.get(job, (self.jobs.release[job], None))
-                by = (low, at if high is None else min(high, at))
-                branches += [windows | {job: (max(low, at + 1), high)}, windows | {job: by}]
-                continue
-            if type(node) is dict and "windows" in node:
-                narrower = self._windows(node["windows"], f"proof[{i}].windows")
-                rest = {name: value for name, value in node.items() if name != "windows"}
-                bound = Leaf(rest, f"proof[{i}]", self.jobs).bound(windows, narrower)
-                reached = bound if reached is None else min(reached, bound)
-                branches.append({**windows, **narrower})
-                continue
-            self.leaves += 1
-            if any(high is not None and low > high for low, high in windows.values()):
-                if node != "empty":
-                    raise MalformedError(f"proof[{i}] must be 'empty': a job has no start left")
-                continue
-            bound = Leaf(node, f"proof[{i}]", self.jobs).bound(windows)
-            reached = bound if reached is None else min(reached, bound)
+                job, at = self._split(node, path)
+                low, high = windows[job]
+                branches += [windows | {job: (max(low, at + 1), high)}, windows | {job: (low, min(high, at))}]
+            elif type(node) is dict and "windows" in node:
+                narrower = self._windows(node["windows"], f"{path}.windows")
+                prices = {name: value for name, value in node.items() if name != "windows"}
+                reached.append(Leaf(prices, path, self.jobs).bound(windows, narrower))
+                branches.append(windows | narrower)
+            else:
+                self.leaves += 1
+                if all(low <= high for low, high in windows.values()):
+                    reached.append(Leaf(node, path, self.jobs).bound(windows))
+                elif node != "empty":
+                    raise MalformedError(f"{path} must be 'empty': a job has no start left")
         if next(nodes, None) is not None:
             raise MalformedError("proof must end with its last leaf")
-        return reached
+        return min(reached, default=None)
 
     def _split(self, node: list[Any], path: str) -> tuple[int, int]:
         if len(node) != 2:
@@ -160,7 +164,7 @@ class _Document:
         windows: dict[int, Window] = {}
         for i, (job, low, high) in enumerate(record):
             self._split([job, low], f"{path}[{i}]")
-            windows[job] = low, None if high is None else whole(high, f"{path}[{i}][2]")
+            windows[job] = low, self.jobs.latest if high is None else whole(high, f"{path}[{i}][2]")
         return windows
 
     @property
@@ -168,10 +172,13 @@ class _Document:
         return Fraction(self.bound * self.jobs.tick_us * self.jobs.unit[0], self.jobs.unit[1])
 
     def proved(self) -> str:
+        bound = f"{float(self.bound_us / 1_000_000):.12g} s"
+        if self.jobs.last_only:
+            return f"no schedule without interruptions completes its last job before {bound}"
         weighted = self.problem["weight"] is not None or self.jobs.unit != [1, 1]
         what = "total weighted completion time" if weighted else "total completion time"
         what += " with penalties" if self.problem["penalty"] is not None else ""
-        return f"no schedule without interruptions has a {what} below {float(self.bound_us / 1_000_000):.12g} s"
+        return f"no schedule without interruptions has a {what} below {bound}"
 
 
 def _pointwise(jobs: Jobs) -> int:
@@ -180,24 +187,22 @@ def _pointwise(jobs: Jobs) -> int:
     The machine is as fast as all GPUs and serves the job of least remaining work; it has done no fewer jobs at any time
     than any schedule (L. Schrage, Operations Research 16(3), 1968). Time is in ticks over the number of GPUs.
     """
-    if not jobs.rigid or any(weight != 1 for weight in jobs.weight) or any(jobs.penalty):
+    if len(jobs.width) != len(jobs.ids) or set(jobs.weight) - {1} or any(jobs.penalty) or jobs.last_only:
         raise MalformedError("proof must not be 'pointwise' for jobs with options, weights or penalties")
     rows = sorted(zip(jobs.release, jobs.width, jobs.duration, strict=True))
     single = sorted((release + duration) * jobs.gpus for release, _, duration in rows)
     virtual: list[int] = []
     waiting: list[int] = []
-    clock = 0
-    for release, width, duration in [*rows, (None, 0, 0)]:
-        until = None if release is None else release * jobs.gpus
-        while waiting and (until is None or clock + waiting[0] <= until):
+    for (release, width, duration), following in zip_longest(rows, rows[1:]):
+        clock = release * jobs.gpus
+        heappush(waiting, width * duration)
+        left = sum(waiting) if following is None else following[0] * jobs.gpus - clock
+        while waiting and waiting[0] <= left:
+            left -= waiting[0]
             clock += heappop(waiting)
             virtual.append(clock)
-        if until is None:
-            break
         if waiting:
-            heappush(waiting, heappop(waiting) - (until - clock))
-        clock = until
-        heappush(waiting, width * duration)
+            heapreplace(waiting, waiting[0] - left)
     return -(-sum(map(max, single, virtual)) // jobs.gpus)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,9 +28,8 @@ from frostline.cli.options import (
 )
 from frostline.cli.output import Output
 from frostline.problem.documents import check_ending, document_text, write_text
-from frostline.problem.instance import Instance
 from frostline.problem.job import Elastic
-from frostline.relaxation import METHODS, Bound, bound_certificate, lower_bound
+from frostline.relaxation import METHODS, bound_certificate, lower_bound
 from frostline.report.numbers import number_text
 from frostline.report.simulation import bound_summary, bound_text
 
@@ -82,7 +82,7 @@ def run(
     _, instance = read_instance(source, cluster, pool, reading)
     bound = lower_bound(instance, method)
     if certificate is not None:
-        save_certificate(certificate, instance, bound)
+        save_certificate(certificate, bound_certificate(instance, bound))
     refused = len(instance.jobs) - bound.jobs
     output.document({**bound_summary(bound), "refused": refused, "certificate": bound.certificate})
     output.tell(bound_text(bound, any(isinstance(job.work, Elastic) for job in instance.jobs)))
@@ -95,8 +95,7 @@ def run(
     return 0
 
 
-def save_certificate(path: Path, instance: Instance, bound: Bound) -> None:
+def save_certificate(path: Path, document: Mapping[str, Any]) -> None:
     """Write the certificate of a bound."""
-    document = bound_certificate(instance, bound)
     members = [(name, value) for name, value in document.items() if name not in ("format", "version")]
     write_text(path, document_text("certificate", members, []))

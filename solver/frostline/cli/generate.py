@@ -10,6 +10,7 @@ import typer
 
 from frostline.cli.clusters import required_cluster
 from frostline.cli.convert import check_ending, write_workload
+from frostline.cli.families import write_families
 from frostline.cli.group import UsageError
 from frostline.cli.inputs import CSV_ENDINGS, Workload, as_locality
 from frostline.cli.options import (
@@ -34,6 +35,7 @@ __all__ = ["EXAMPLES", "run"]
 EXAMPLES = examples(
     "generate --jobs 5000 --cluster 64x8 --load 0.9 --seed 1 --out trace.csv.gz",
     "generate --jobs 200 --pool 64 --histogram mixed --cv 1 --out instance.json",
+    "generate --family tiny,small --out library/",
     "generate --recurring --jobs 20000 --cluster 64x8 --estimate-factor 2 --out recurring.csv.gz",
 )
 
@@ -43,8 +45,22 @@ def _share(option: str, text: str) -> Any:
 
 
 def run(
-    jobs: Annotated[int, typer.Option("--jobs", parser=whole_number, metavar="N", help="Number of jobs.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="*.csv or *.csv.gz, *.json or *.json.gz.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="FILE", help="*.csv or *.csv.gz, *.json or *.json.gz; a folder of families."),
+    ],
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", parser=whole_number, metavar="N", help="Number of jobs.")
+    ] = None,
+    family: Annotated[
+        str | None,
+        typer.Option(
+            "--family", metavar="A,B,...|all", help="Make shipped families anew: tiny, small, medium, online."
+        ),
+    ] = None,
+    stored: Annotated[
+        bool, typer.Option("--stored", help="With --family: only the instances that are shipped as files.")
+    ] = False,
     cluster: ClusterOption = None,
     pool: PoolOption = None,
     load: Annotated[
@@ -93,6 +109,12 @@ def run(
 ) -> int:
     """Generate jobs like those of public traces: a CSV trace, or an instance with its cluster, by the ending of OUT."""
     output = Output(command="generate", as_json=json, quiet=quiet)
+    if family is not None:
+        given = {"--jobs": jobs, "--cluster": cluster, "--pool": pool, "--locality": locality}
+        given |= {"--recurring": recurring or None, "--seed": seed or None}
+        return write_families(family, out, stored, given, output)
+    if stored or jobs is None:
+        raise UsageError("--stored goes with --family" if stored else "give --jobs, or --family")
     check_ending(out)
     servers = required_cluster(cluster, pool)
     figures: dict[str, Any] = {"histogram": histogram, "load": load, "interarrival_cv": cv, "diurnal": diurnal}

@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "check": ("check", "Check a schedule against every rule, and say what is proved of it."),
     "convert": ("convert", "Convert traces and instances."),
     "generate": ("generate", "Generate a trace or an instance like public ones."),
+    "bench": ("bench", "Show, check or improve what is known of the shipped instances; compare policies with it."),
     "show": ("show", "Show a network, trace, instance, schedule or cluster."),
     "list": ("listing", "List policies, networks, instances, trace formats and GPU types."),
 }

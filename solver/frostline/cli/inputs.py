@@ -17,7 +17,7 @@ from frostline.problem.instance import Instance
 from frostline.problem.job import Job, Locality
 from frostline.report.workload import trace_summary
 from frostline.traces import ReadReport, read_trace, rescale_load, take
-from frostline.traces.library import instance_names, load_named_instance
+from frostline.traces.library import FAMILIES, instance_names, load_named_instance
 
 __all__ = ["CSV_ENDINGS", "JSON_ENDINGS", "Reading", "Workload", "as_locality", "read_instance", "read_workload"]
 
@@ -124,7 +124,8 @@ def _instance(source: str) -> Instance | None:
         return load_instance(source) if source.endswith(JSON_ENDINGS) else None
     if source in instance_names():
         return load_named_instance(source)
-    if source.endswith((*JSON_ENDINGS, *CSV_ENDINGS)) or Path(source).name != source:
+    of_family = source.partition("/")[0] in FAMILIES
+    if source.endswith((*JSON_ENDINGS, *CSV_ENDINGS)) or (Path(source).name != source and not of_family):
         raise FileError(source, "no such file or folder")
     raise UnknownNameError("trace file or instance", source, instance_names())
 

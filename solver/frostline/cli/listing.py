@@ -48,10 +48,11 @@ def run(
 
 
 def _policies() -> list[Row]:
-    made = [make_policy(name) for name in policy_names()]
+    names = policy_names(offline=True)
+    made = [make_policy(name) for name in names]
     return [
         {"name": name, "parameters": dict(policy.parameters), "guarantee": hasattr(policy, "promise")}
-        for name, policy in zip(policy_names(), made, strict=True)
+        for name, policy in zip(names, made, strict=True)
     ]
 
 

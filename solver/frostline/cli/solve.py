@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Any
 
 import typer
 
 from frostline.certify import check_schedule
 from frostline.cli.bound import save_certificate
-from frostline.cli.group import INFEASIBLE, INTERRUPTED, UsageError, fail
+from frostline.cli.group import INFEASIBLE, INTERRUPTED, fail
 from frostline.cli.inputs import Reading, read_instance
 from frostline.cli.options import (
     ClusterOption,
@@ -33,10 +36,12 @@ from frostline.cli.options import (
     whole_number,
 )
 from frostline.cli.output import Output
+from frostline.errors import UnknownNameError
 from frostline.offline import (
     METHODS,
     VARIANTS,
     AnyOf,
+    Certified,
     GapLimit,
     Objective,
     SearchState,
@@ -46,16 +51,17 @@ from frostline.offline import (
     Termination,
     TimeLimit,
     WorkLimit,
+    certified,
     pooled,
     solve,
 )
 from frostline.offline.solve import EFFORT
+from frostline.policies import make_policy
 from frostline.problem import Instance, Schedule
 from frostline.problem.documents import check_ending
 from frostline.problem.files import save
-from frostline.relaxation import lower_bound
 from frostline.report.certificate import fault_summary
-from frostline.report.solve import solve_lines, solve_summary, start_table
+from frostline.report.solve import certified_line, certified_summary, solve_lines, solve_summary, start_table
 from frostline.report.workload import cluster_summary
 from frostline.simulation import simulate
 
@@ -64,7 +70,7 @@ __all__ = ["EXAMPLES", "run"]
 EXAMPLES = examples(
     "solve run/instance.json.gz --objective flow --time-limit 60 --gap 0.01 --json",
     "solve q06 --objective makespan --out optimum/",
-    "solve trace.csv --repair --pool 8 --jobs 20 --objective completion --certificate bound.json",
+    "solve trace.csv --repair --pool 8 --jobs 20 --objective completion --certificate proof.json",
 )
 
 _HINTS = "asrpt,sjf,smallest-area,easy"
@@ -114,7 +120,9 @@ def run(
     ] = 1,
     certificate: Annotated[
         Path | None,
-        typer.Option("--certificate", metavar="FILE.json", help="Write what proves a bound on total completion."),
+        typer.Option(
+            "--certificate", metavar="FILE.json", help="Write what proves the optimum, or else a bound, to check."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Write instance.json.gz and schedule.json.gz here.")
@@ -138,8 +146,6 @@ def run(
     output = Output(command="solve", as_json=json, quiet=quiet)
     if certificate is not None:
         check_ending(certificate)
-        if objective == Objective.MAKESPAN:
-            raise UsageError("--certificate proves bounds on total completion and flow, not on the makespan")
     reading = Reading(
         format=trace_format,
         mode=mode_of(strict),
@@ -166,12 +172,16 @@ def run(
             workers=workers,
             on_progress=None if on_progress is None else _told(on_progress),
         )
-    code = _report(result, output, variant)
+    proof = None
+    if certificate is not None and result.schedule is not None:
+        proof = _proof(result, widths, time_limit)
+        save_certificate(certificate, proof.document)
+    code = _report(result, output, variant, proof)
     if out is not None and result.schedule is not None:
         _save(result, out)
         output.remark(f"written to {out}")
     if certificate is not None:
-        _certify(result, certificate, output)
+        output.remark(certified_line(result, proof, certificate))
     return code
 
 
@@ -190,8 +200,11 @@ def _simulated(instance: Instance, policies: str, variant: str) -> list[Schedule
     if len(instance.jobs) > _MOST_HINT_JOBS:
         return []
     played = pooled(instance) if variant == VARIANTS[1] else instance
-    names = [name for name in map(str.strip, policies.split(",")) if name]
-    schedules = [simulate(played, name).schedule for name in names]
+    made = [make_policy(name) for name in map(str.strip, policies.split(",")) if name]
+    try:
+        schedules = [simulate(played, policy).schedule for policy in made]
+    except UnknownNameError:  # a GPU type without the precision of a job, which no policy is offered
+        return []
     return [schedule for schedule in schedules if not schedule.evictions]
 
 
@@ -203,12 +216,22 @@ def _told(on_progress: Callable[[int, int], None]) -> Callable[[SearchState], No
     return tell
 
 
-def _report(result: SolveResult, output: Output, variant: str) -> int:
+def _proof(result: SolveResult, widths: bool, time_limit: float | None) -> Certified:
+    """Certificate of a result; a tree takes no longer than the search for the schedule may, and Ctrl-C ends it."""
+    end_s = math.inf if time_limit is None else monotonic() + time_limit
+    if result.termination is not Termination.INTERRUPTED:
+        with suppress(KeyboardInterrupt):
+            return certified(result, widths=widths, callback=lambda nodes: monotonic() >= end_s)
+    return certified(result, widths=widths, callback=lambda nodes: True)
+
+
+def _report(result: SolveResult, output: Output, variant: str, proof: Certified | None) -> int:
     faults: list[dict[str, Any]] = []
     if result.schedule is not None:
         faults = [fault_summary(fault) for fault in check_schedule(result.instance, result.schedule).faults]
     cluster = cluster_summary(result.instance.cluster)
     members = {**solve_summary(result), "variant": variant, "cluster": cluster, "valid": not faults, "faults": faults}
+    members["certificate"] = None if proof is None else certified_summary(proof)
     output.document(members)
     output.remark(f"{result.instance.name or 'instance'} on {cluster['text']}")
     if result.schedule is not None and not output.quiet and len(result.schedule.segments) <= _SHOWN:
@@ -227,10 +250,3 @@ def _save(result: SolveResult, out: Path) -> None:
     assert result.schedule is not None
     save(result.instance, out / "instance.json.gz")
     save(result.schedule, out / "schedule.json.gz", instance=result.instance)
-
-
-def _certify(result: SolveResult, path: Path, output: Output) -> None:
-    """Write the certificate of the best relaxation; what a solver proved beyond it has none."""
-    bound = lower_bound(result.instance, "best")
-    save_certificate(path, result.instance, bound)
-    output.remark(f"certificate of {bound.method}, total completion {bound.total_completion_s:.12g} s, in {path}")

@@ -139,6 +139,7 @@ def rising_vertices(hulls: Hulls, law: LawArrays, progress: Floats, budget: Floa
     taken, later = slope[:, :, None], slope[:, None, :]
     priced = (taken > 0.0) & np.isfinite(taken)
     share = np.divide(later, taken, out=np.zeros(np.broadcast_shapes(later.shape, taken.shape)), where=priced)
+    share = np.minimum(share, 1.0)
     decay = np.exp(-c * start)
     then = np.where(share < 1.0, np.minimum(_decay(now * share, A, c, B_0), decay), decay)
     debt = (steps[:, None, :] * _to_end(then, A, c, B_0)).sum(axis=2)

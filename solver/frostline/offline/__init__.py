@@ -2,6 +2,7 @@
 
 from frostline.errors import TooLargeError
 from frostline.offline.build import Option, pooled
+from frostline.offline.certificate import Certified, certified
 from frostline.offline.explain import ConstraintKind, Explanation
 from frostline.offline.result import SolveResult, SolveStatus
 from frostline.offline.search import Termination
@@ -14,6 +15,7 @@ __all__ = [
     "VARIANTS",
     "AnyOf",
     "Callback",
+    "Certified",
     "ConstraintKind",
     "Explanation",
     "GapLimit",
@@ -27,6 +29,7 @@ __all__ = [
     "TimeLimit",
     "TooLargeError",
     "WorkLimit",
+    "certified",
     "pooled",
     "solve",
 ]

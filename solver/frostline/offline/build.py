@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from frostline.errors import InvalidValueError, UnknownNameError
+from frostline.errors import InvalidValueError
 from frostline.offline.tasks import Mode, Objective, Plan, Problem, Task
 from frostline.problem.cluster import Cluster
 from frostline.problem.instance import Instance
@@ -79,6 +79,8 @@ class Case:
         The jobs that run, in the order of the tasks.
     refused : tuple of Refusal
         The jobs that never fit.
+    untyped : tuple of Job
+        The training jobs that no server large enough can run in their precision.
     problem : Problem
         What exact methods see.
     unit_us, origin_us : int
@@ -94,6 +96,7 @@ class Case:
     instance: Instance
     jobs: tuple[Job, ...]
     refused: tuple[Refusal, ...]
+    untyped: tuple[Job, ...]
     problem: Problem
     unit_us: int
     origin_us: int
@@ -176,8 +179,9 @@ def case_of(
             for number, one in fit
             for way in _ways(one, cluster)
         )
-    jobs = tuple(job for job in instance.jobs if ways[job.id])
-    return _scaled(instance, jobs, tuple(refused), ways, objective, choices, deadlines_s)
+    never = {refusal.job for refusal in refused}
+    untyped = tuple(job for job in instance.jobs if not ways[job.id] and job.id not in never)
+    return _scaled(instance, tuple(refused), untyped, ways, objective, choices, deadlines_s)
 
 
 def _gpus(job: Job) -> int:
@@ -232,28 +236,23 @@ def _training_ways(job: Job, cluster: Cluster) -> tuple[_Way, ...]:
         raise InvalidValueError(f"job {job.id!r}", "locality", job.locality.value, f"of training work {rule}")
     plan = job.work.plan
     by_time: dict[int, list[int]] = {}
-    unknown: UnknownNameError | None = None
     for m in large:
-        try:
+        if plan.precision in cluster.servers[m].gpu_type.peak_flops:
             time_us = job_duration_us(job, cluster, Placement([(m, plan.replicas)], plan.gpus_per_replica))
-        except UnknownNameError as error:  # no such precision on that type of GPU
-            unknown = error
-        else:
             by_time.setdefault(time_us, []).append(m)
-    if not by_time and unknown is not None:
-        raise unknown
     return tuple(_Way(job.gpus, time_us, tuple(servers)) for time_us, servers in by_time.items())
 
 
 def _scaled(
     instance: Instance,
-    jobs: tuple[Job, ...],
     refused: tuple[Refusal, ...],
+    untyped: tuple[Job, ...],
     ways: Mapping[str, Sequence[_Way]],
     objective: Objective,
     choices: Mapping[str, tuple[Job, ...]],
     deadlines_s: Mapping[str, float],
 ) -> Case:
+    jobs = tuple(job for job in instance.jobs if ways[job.id])
     release_us = [instant_us(job.release_s) for job in jobs]
     origin_us = min(release_us, default=0)
     times = [time_us for job in jobs for way in ways[job.id] for time_us in (way.duration_us, way.penalty_us)]
@@ -273,6 +272,7 @@ def _scaled(
         instance=instance,
         jobs=jobs,
         refused=refused,
+        untyped=untyped,
         problem=problem,
         unit_us=unit_us,
         origin_us=origin_us,

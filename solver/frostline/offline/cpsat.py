@@ -7,10 +7,12 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frostline.errors import TooLargeError
+from frostline.offline.bounds import priced
 from frostline.offline.check import keeps_rules
 from frostline.offline.search import Search, Termination, log
 from frostline.offline.tasks import Loads, Mode, Objective, Plan, Problem, Run, Task
@@ -26,6 +28,7 @@ MOST_INTERVALS = 20_000
 
 _METHOD = "cpsat"
 _TOLERANCE = 1e-4
+_PRICES_SHARE, _PRICES_WORK = 0.1, 0.01  # of the time that is left; work for each task, roughly seconds
 
 
 def intervals(problem: Problem) -> int:
@@ -84,10 +87,27 @@ def cpsat(search: Search) -> None:
     search.forget_time(time.perf_counter() - started_s)
     if search.over():
         return
-    model = IntervalModel(search.problem, search.value, search.bound)
+    windows = _priced(search)
+    if search.over():
+        return
+    model = IntervalModel(search.problem, search.value, search.bound, windows)
     if search.plan is not None:
         model.hint(search.plan)
     _Solve(model, search).run()
+
+
+def _priced(search: Search) -> tuple[tuple[int, int], ...] | None:
+    """Starts that prices leave to plans as good as the best one; the bound that they prove is taken over."""
+    if search.value is None:
+        return None
+    end_s = search.state.runtime_s + _PRICES_SHARE * search.left_s
+    found = priced(search.problem, search.value, lambda: search.state.runtime_s >= end_s)
+    if found is None:
+        return None
+    search.work += _PRICES_WORK * len(search.problem.tasks)
+    if search.prove(found.bound, "lagrangian"):
+        search.report()
+    return found.windows
 
 
 class _Solve:
@@ -215,9 +235,17 @@ class IntervalModel:
         Value of the best plan, which no plan of the model exceeds.
     least : int
         Lower bound on the value.
+    windows : sequence of (int, int), optional
+        Earliest and latest start of every task in plans that are not worse than the best.
     """
 
-    def __init__(self, problem: Problem, most: int | None = None, least: int = 0) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        most: int | None = None,
+        least: int = 0,
+        windows: Sequence[tuple[int, int]] | None = None,
+    ) -> None:
         from ortools.sat.python import cp_model
 
         self._problem, self._model = problem, cp_model
@@ -227,7 +255,9 @@ class IntervalModel:
         self._held: list[list[dict[int, Any]]] = []
         self._pool: list[tuple[Any, Any]] = []
         self._servers: dict[int, list[tuple[Any, Any]]] = defaultdict(list)
-        ends = [self._task(task, latest) for task, latest in zip(problem.tasks, problem.latest(most), strict=True)]
+        starts = windows or [(task.release, problem.horizon) for task in problem.tasks]
+        rows = zip(problem.tasks, starts, problem.latest(most), strict=True)
+        ends = [self._task(task, window, latest) for task, window, latest in rows]
         self._capacity()
         self._order_equals()
         self._aim(ends, most, least)
@@ -269,14 +299,14 @@ class IntervalModel:
 
     # Variables.
 
-    def _task(self, task: Task, latest: int) -> Any:
-        """Variables of a task; its end with its penalty."""
+    def _task(self, task: Task, window: tuple[int, int], latest: int) -> Any:
+        """Variables of a task that starts in a window and ends by some instant; its end with its penalty."""
         proto = self.proto
-        last = max(latest - task.least_duration, task.release - 1)
-        if last < task.release:  # no room: a model without a solution
+        first, last = window[0], min(window[1], latest - task.least_duration)
+        if last < first:  # no room: a model without a solution
             proto.add_bool_or([])
-            last = task.release
-        start = proto.new_int_var(task.release, last, "")
+            last = first
+        start = proto.new_int_var(first, last, "")
         several = len(task.modes) > 1
         chosen = [proto.new_bool_var("") if several else 1 for _ in task.modes]
         if several:

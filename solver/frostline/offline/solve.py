@@ -11,7 +11,7 @@ from frostline.offline.bounds import relaxed
 from frostline.offline.brute_force import brute_force, check_steps
 from frostline.offline.build import Case, Option, case_of, pooled
 from frostline.offline.cpsat import MOST_INTERVALS, check_intervals, cpsat, intervals
-from frostline.offline.explain import Explanation, impossible_deadlines, isolated, refusal_explanation
+from frostline.offline.explain import Explanation, impossible_deadlines, isolated, missing_type, refusal_explanation
 from frostline.offline.improve import heuristics, local_search
 from frostline.offline.listing import shifted
 from frostline.offline.milp import check_cells, milp
@@ -174,10 +174,10 @@ def solve(
     plans = [plan for hint in hints for plan in plan_of(case, hint)]
     explanations = [refusal_explanation(refusal) for refusal in case.refused]
     try:
-        family = impossible_deadlines(case)
-        if family is not None:
+        families = [missing_type(job, chosen.cluster) for job in case.untyped] or impossible_deadlines(case)
+        if families:
             search.infeasible, search.termination = True, Termination.COMPLETE
-            explanations.append(family)
+            explanations += families
         else:
             _searched(case, search, method, plans)
             if search.infeasible:

@@ -13,10 +13,12 @@ from frostline.policies.base import (
     View,
     Wait,
 )
+from frostline.policies.elastic import IceFrog, Pollux, Sia
 from frostline.policies.eviction import fewest_victims
 from frostline.policies.icefrog_rigid import IcefrogRigid
 from frostline.policies.las import Las
 from frostline.policies.list_policy import ListPolicy
+from frostline.policies.offline_optimal import OfflineOptimal
 from frostline.policies.registry import make_policy, policy_names
 from frostline.policies.reservation import Reservation
 from frostline.policies.srtf import Srtf
@@ -29,18 +31,22 @@ __all__ = [
     "AsrptStrict",
     "Belief",
     "Decision",
+    "IceFrog",
     "IcefrogRigid",
     "Las",
     "ListPolicy",
     "Offer",
+    "OfflineOptimal",
     "Past",
     "PlanningPolicy",
     "Policy",
+    "Pollux",
     "Preempt",
     "Reallocate",
     "Reservation",
     "Running",
     "Share",
+    "Sia",
     "Srtf",
     "Start",
     "StartKind",

@@ -170,6 +170,11 @@ class View(Protocol):
         ...
 
     @property
+    def event_us(self) -> int | None:
+        """When a task last arrived or completed; None while none ever did."""
+        ...
+
+    @property
     def reallocated_us(self) -> int | None:
         """When GPUs were last reallocated; None while they never were."""
         ...

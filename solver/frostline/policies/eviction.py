@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from frostline.placement.free_gpus import FreeGpus
 from frostline.policies.base import View
 from frostline.policies.task import Running, Task
 
-__all__ = ["evictable", "fewest_victims"]
+__all__ = ["fewest_victims", "may_be_evicted"]
 
 
-def evictable(view: View, most_evictions: int) -> list[Running]:
-    """Running tasks that started before this instant and were evicted less than so often."""
-    now_us = view.now_us
-    runs = [run for run in view.running if run.start_us < now_us]
-    return [run for run in runs if (0 if run.task.past is None else run.task.past.evictions) < most_evictions]
+def may_be_evicted(run: Running, now_us: int, most_evictions: int) -> bool:
+    """Whether a running task started before this instant and was evicted less than so often."""
+    past = run.task.past
+    return run.start_us < now_us and (0 if past is None else past.evictions) < most_evictions
 
 
-def fewest_victims(view: View, task: Task, candidates: Sequence[Running]) -> tuple[Task, ...] | None:
+def fewest_victims(view: View, task: Task, candidates: Iterable[Running]) -> tuple[Task, ...] | None:
     """Tasks to evict so that another one fits, none of which could be spared; None where all are not enough.
 
     Parameters
@@ -27,8 +26,8 @@ def fewest_victims(view: View, task: Task, candidates: Sequence[Running]) -> tup
         The present; the task does not fit now.
     task : Task
         The newcomer.
-    candidates : sequence of Running
-        Who may be evicted, the dearest last.
+    candidates : iterable of Running
+        Who may be evicted, the dearest last; no more are looked at than needed.
 
     Examples
     --------
@@ -41,18 +40,25 @@ def fewest_victims(view: View, task: Task, candidates: Sequence[Running]) -> tup
     >>> [fewest_victims(View(free=free), View(shape=Shape(gpus, 1)), runs) for gpus in (1, 3, 4, 5)]
     [('a',), ('b',), ('b',), None]
     """
-    shape, free = task.shape, view.free
-    if free.total + sum(run.gpus for run in candidates) < shape.gpus:
-        return None
-    free = free.copy()
+    shape, gpus = task.shape, view.free.total
     chosen: list[Running] = []
-    for run in candidates:
-        free.give(run.loads)
+    rest = iter(candidates)
+    for run in rest:
         chosen.append(run)
-        if free.total >= shape.gpus and free.fits(shape):
+        gpus += run.gpus
+        if gpus >= shape.gpus:
             break
     else:
         return None
+    free = view.free.copy()
+    for run in chosen:
+        free.give(run.loads)
+    while not free.fits(shape):
+        more = next(rest, None)
+        if more is None:
+            return None
+        free.give(more.loads)
+        chosen.append(more)
     spared = set(_spared(free, task, reversed(chosen)))
     return tuple(run.task for run in chosen if run.number not in spared)
 

@@ -7,16 +7,17 @@ by thresholds of service, and a task moves down a queue when it crosses one.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 
 from frostline.errors import InvalidValueError
 from frostline.policies.base import WAIT, Decision, Preempt, Start, View, Wait
 from frostline.policies.eviction import fewest_victims
-from frostline.policies.task import Running, Task
+from frostline.policies.service_queues import service_queues
+from frostline.policies.task import Task
 from frostline.units import as_finite, as_int, duration_us
 
 __all__ = ["Las"]
@@ -97,64 +98,27 @@ class Las:
         return int(self.starvation * (past.held_us // task.gpus))
 
     def decide(self, view: View) -> Decision:
-        """First waiting task that fits, or that fits if lower queues give way."""
+        """First waiting task that fits, or that fits if lower queues give way.
+
+        Without one it is asked again when a task moves to a queue below that of a waiting one, or a waiting task
+        starts afresh.
+        """
         heads = sorted(line.blocks[0][0] for line in view.waiting.lines if line.blocks)
         if not heads:
             return WAIT
-        free, ranking = view.free, None
+        free, queues = view.free, None
         for (queue, *_), _, task in heads:
             if free.fits(task.shape):
                 return Start(task)
-            if ranking is None:
-                ranking = self._ranking(view, heads[0][0][0])
-            victims = ranking.victims(view, task, queue)
-            if victims:
-                return Preempt(task, victims)
-        return WAIT if ranking is None else Wait(ranking.next_us)
-
-    def _ranking(self, view: View, first: int) -> _Ranking:
-        """Running tasks below the first queue, the lowest first, and when to look again.
-
-        That is when a task moves to a queue below that of a waiting one, or a waiting task starts afresh.
-        """
-        now_us, limits, most = view.now_us, self._limits_us, self.most_evictions
-        lower: list[_Ranked] = []
-        next_us = view.next_renewal_us
-        for run in view.runs.values():
-            start_us, gpus, past = run.start_us, run.gpus, run.task.past
-            held_us, begun_us, evictions = gpus * (now_us - start_us), start_us, 0
-            if past is not None:
-                held_us, begun_us, evictions = held_us + past.held_us, past.first_start_us, past.evictions
-            queue = bisect_right(limits, held_us)
-            if queue and start_us < now_us and evictions < most:
-                lower.append((-queue, -begun_us, -run.number, run))
-            if max(first, queue) < len(limits):
-                moves_us = now_us - (held_us - limits[max(first, queue)]) // gpus
-                if next_us is None or moves_us < next_us:
-                    next_us = moves_us
-        lower.sort()
-        return _Ranking(lower, next_us)
-
-
-_Ranked = tuple[int, int, int, Running]
-"""A running task as (−queue, −first start, −number, run)."""
-
-
-class _Ranking:
-    """Running tasks that may be evicted, the first to go first."""
-
-    __slots__ = ("_gpus", "_lower", "next_us")
-
-    def __init__(self, lower: list[_Ranked], next_us: int | None) -> None:
-        self._lower, self.next_us = lower, next_us
-        self._gpus = [0, *accumulate(ranked[3].gpus for ranked in lower)]
-
-    def victims(self, view: View, task: Task, queue: int) -> tuple[Task, ...] | None:
-        """Whom of the lower queues to evict for a task of a queue; None where all are not enough."""
-        count = bisect_left(self._lower, (-queue,))
-        if view.free.total + self._gpus[count] < task.shape.gpus:
-            return None
-        return fewest_victims(view, task, [ranked[3] for ranked in self._lower[:count]])
+            if queues is None:
+                queues = service_queues(view, self._limits_us, self.most_evictions)
+            if free.total + queues.gpus_below(queue) >= task.shape.gpus:
+                victims = fewest_victims(view, task, queues.below(queue))
+                if victims:
+                    return Preempt(task, victims)
+        assert queues is not None
+        times_us = (view.next_renewal_us, queues.next_move_us(heads[0][0][0]))
+        return Wait(min((time_us for time_us in times_us if time_us is not None), default=None))
 
 
 def _limits(thresholds: object, subject: str) -> list[float]:

@@ -10,13 +10,15 @@ from inspect import signature
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.policies.asrpt import Asrpt, AsrptBudget, AsrptGuard, AsrptStrict
 from frostline.policies.base import Policy
+from frostline.policies.elastic import IceFrog, Pollux, Sia
 from frostline.policies.icefrog_rigid import IcefrogRigid
 from frostline.policies.las import Las
 from frostline.policies.list_policy import easy, fifo, ljf, sjf, smallest_area
+from frostline.policies.offline_optimal import OfflineOptimal
 from frostline.policies.srtf import Srtf
 from frostline.problem.settings import named_settings
 
-__all__ = ["BUILT_IN", "make_policy", "policy_names"]
+__all__ = ["BUILT_IN", "OFFLINE", "make_policy", "policy_names"]
 
 BUILT_IN: Mapping[str, Callable[..., Policy]] = {
     "asrpt": Asrpt,
@@ -31,7 +33,13 @@ BUILT_IN: Mapping[str, Callable[..., Policy]] = {
     "las": Las,
     "srtf": Srtf,
     "icefrog-rigid": IcefrogRigid,
+    "icefrog": IceFrog,
+    "pollux": Pollux,
+    "sia": Sia,
 }
+
+OFFLINE: Mapping[str, Callable[..., Policy]] = {"offline-optimal": OfflineOptimal}
+"""Policies that must be told a whole instance, and not too large a one."""
 
 
 @cache
@@ -40,16 +48,22 @@ def _factories() -> dict[str, Callable[[], Callable[..., Policy]]]:
     loaders: dict[str, Callable[[], Callable[..., Policy]]] = {
         entry.name: entry.load for entry in entry_points(group="frostline.policies")
     }
-    return loaders | {name: partial(_itself, factory) for name, factory in BUILT_IN.items()}
+    return loaders | {name: partial(_itself, factory) for name, factory in {**BUILT_IN, **OFFLINE}.items()}
 
 
 def _itself(factory: Callable[..., Policy]) -> Callable[..., Policy]:
     return factory
 
 
-def policy_names() -> tuple[str, ...]:
-    """Names of all policies, sorted."""
-    return tuple(sorted(_factories()))
+def policy_names(*, offline: bool = False) -> tuple[str, ...]:
+    """Names of all policies that take jobs as they come, sorted; with ``offline`` of those that know them before, too.
+
+    Examples
+    --------
+    >>> set(policy_names(offline=True)) - set(policy_names())
+    {'offline-optimal'}
+    """
+    return tuple(sorted(name for name in _factories() if offline or name not in OFFLINE))
 
 
 def make_policy(text: str) -> Policy:
@@ -76,7 +90,7 @@ def make_policy(text: str) -> Policy:
     """
     name, parameters = named_settings("policy", text)
     if name not in _factories():
-        raise UnknownNameError("policy", name, policy_names())
+        raise UnknownNameError("policy", name, policy_names(offline=True))
     factory = _load(name)
     known = set(signature(factory).parameters) - {"name"}
     for parameter in parameters:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
 from frostline.policies.base import WAIT, Decision, Preempt, Start, View
-from frostline.policies.eviction import evictable, fewest_victims
+from frostline.policies.eviction import fewest_victims, may_be_evicted
 from frostline.policies.task import Running, Task
 from frostline.units import as_finite, as_int, duration_us
 
@@ -69,33 +69,45 @@ class Srtf:
         for left_us, _, task in heads:
             if free.fits(task.shape):
                 return Start(task)
+            least_us = left_us + self._restart_us
             if ranking is None:
-                ranking = self._ranking(view)
-            victims = ranking.victims(view, task, left_us + self._restart_us)
+                ranking = self._ranking(view, least_us)
+            victims = ranking.victims(view, task, least_us)
             if victims:
                 return Preempt(task, victims)
         return WAIT
 
-    def _ranking(self, view: View) -> _Ranking:
-        """Running tasks that may be evicted."""
-        now_us = view.now_us
-        return _Ranking(
-            sorted((-run.left_us(now_us), -run.number, run) for run in evictable(view, self.most_evictions))
-        )
+    def _ranking(self, view: View, least_us: int) -> _Ranking:
+        """Running tasks that may be evicted and have more than so much left."""
+        now_us, most, running = view.now_us, self.most_evictions, _by_time_left(view)
+        first = bisect_right(running, least_us, key=lambda run: run.left_us(now_us))
+        return _Ranking([run for run in reversed(running[first:]) if may_be_evicted(run, now_us, most)], now_us)
+
+
+def _by_time_left(view: View) -> Sequence[Running]:
+    """Running tasks by the time that they have left, equal ones by number.
+
+    Those that have outlived their end, who have a microsecond left, may go by their ends: nobody is evicted for less.
+    """
+    if not view.uncertain:
+        return view.running
+    now_us = view.now_us
+    return sorted(view.running, key=lambda run: (run.left_us(now_us), run.number))
 
 
 class _Ranking:
-    """Running tasks as (−time left, −number, run), the one with most left first."""
+    """Running tasks by the time that they have left, the one with most first."""
 
-    __slots__ = ("_gpus", "_runs")
+    __slots__ = ("_gpus", "_now_us", "_runs")
 
-    def __init__(self, runs: list[tuple[int, int, Running]]) -> None:
-        self._runs = runs
-        self._gpus = [0, *accumulate(run.gpus for _, _, run in runs)]
+    def __init__(self, runs: list[Running], now_us: int) -> None:
+        self._runs, self._now_us = runs, now_us
+        self._gpus = [0, *accumulate(run.gpus for run in runs)]
 
     def victims(self, view: View, task: Task, least_us: int) -> tuple[Task, ...] | None:
         """Whom of those with more than so much left to evict for a task; None where all are not enough."""
-        count = bisect_left(self._runs, (-least_us,))
-        if view.free.total + self._gpus[count] < task.shape.gpus:
+        needed, now_us = task.shape.gpus - view.free.total, self._now_us
+        if self._gpus[-1] < needed:
             return None
-        return fewest_victims(view, task, [run for _, _, run in self._runs[:count]])
+        count = bisect_left(self._runs, -least_us, key=lambda run: -run.left_us(now_us))
+        return None if self._gpus[count] < needed else fewest_victims(view, task, self._runs[:count])

@@ -107,7 +107,7 @@ class WaitingQueue:
     (0, 3, [True, False])
     """
 
-    __slots__ = ("_first", "_line_of", "lines", "tasks")
+    __slots__ = ("__weakref__", "_first", "_line_of", "lines", "tasks")
 
     def __init__(self) -> None:
         self._line_of: dict[Shape, Line] = {}

@@ -79,7 +79,8 @@ class GroupModel:
 
     def centre(self, job: Job, keys: Sequence[Key], now_s: float) -> float | None:
         """Median of the estimate alone, for the keys of the job."""
-        found = self.history.best(keys if self.levels is None else keys[self.levels :])
+        levels, history = self.levels, self.history
+        found = history.best(keys) if levels is None else history.first(keys[levels:])
         return None if found is None else self.centre_of(*found)
 
     def centre_of(self, key: Key, window: Window) -> float:
@@ -170,7 +171,8 @@ class RecentMedian(GroupModel):
 
     def centre_of(self, key: Key, window: Window) -> float:
         """Median of the last sizes."""
-        return median_of(sorted(window.latest(self._jobs)))
+        jobs = self._jobs
+        return window.median if len(window) <= jobs else median_of(sorted(window.latest(jobs)))
 
 
 class WidthMedian(GroupModel):
@@ -272,8 +274,8 @@ def asked_for(job: Job) -> float | None:
     """
     if not isinstance(job.work, Fixed):
         return None
-    asked = getattr(job, "estimate_s", None)
-    return float(asked) if asked is not None and 0.0 < asked < math.inf else None
+    asked = job.estimate_s
+    return asked if asked is not None and 0.0 < asked < math.inf else None
 
 
 class UserEstimate:
@@ -352,8 +354,9 @@ class ScaledEstimate:
 
     def learn(self, finished: Sequence[Finished], now_s: float) -> None:
         """See :class:`~frostline.prediction.model.SizeModel`; jobs without an estimate teach nothing."""
-        asked = ((done, asked_for(done.job)) for done in finished)
-        self._ratios.learn([done._replace(size=done.size / asked_s) for done, asked_s in asked if asked_s is not None])
+        asked = [(done, asked_s) for done in finished if (asked_s := asked_for(done.job)) is not None]
+        if asked:
+            self._ratios.learn([done._replace(size=done.size / asked_s) for done, asked_s in asked])
 
     def predict(self, jobs: Sequence[Job], now_s: float) -> list[Estimate | None]:
         """See :class:`~frostline.prediction.model.SizeModel`."""
@@ -362,7 +365,7 @@ class ScaledEstimate:
     def centre(self, job: Job, keys: Sequence[Key], now_s: float) -> float | None:
         """Median of the estimate alone."""
         asked_s = asked_for(job)
-        found = None if asked_s is None else self._ratios.best(keys)
+        found = None if asked_s is None else self._ratios.first(keys)
         return None if found is None or asked_s is None else asked_s * found[1].median
 
     def _estimate(self, job: Job) -> Estimate | None:
@@ -370,5 +373,5 @@ class ScaledEstimate:
         centre, found = self.centre(job, keys, 0.0), self._ratios.best(keys)
         if centre is None or found is None:
             return None
-        (level, _, _), window = found
+        (level, *_), window = found
         return Estimate(sizes=window.spread(centre), source=f"{self.name}: {level}", cold_start=level in COLD_LEVELS)

@@ -10,6 +10,7 @@ from frostline.errors import InvalidValueError
 from frostline.prediction.baselines import (
     GlobalMedian,
     GroupMedian,
+    GroupModel,
     LastFinished,
     RecentMedian,
     ScaledEstimate,
@@ -42,15 +43,14 @@ class _Standing:
         self.ratios = Window(window)  # size by what the combination had said
         self._around: list[float] | None = None
 
-    def score(self, losses: Sequence[float | None], ratio: float, decay: float) -> None:
-        """A job has finished, and the members had these losses; None where a member had said nothing."""
+    def score(self, members: Sequence[int], losses: Sequence[float], ratio: float, decay: float) -> None:
+        """A job has finished, and these members had these losses; the others had said nothing."""
         sums, evidence = self._losses, self._evidence
         self.ratios.add(ratio)
         self._around = None
-        for i, loss in enumerate(losses):
-            if loss is not None:
-                sums[i] = sums[i] * decay + loss
-                evidence[i] = evidence[i] * decay + 1.0
+        for i, loss in zip(members, losses, strict=True):
+            sums[i] = sums[i] * decay + loss
+            evidence[i] = evidence[i] * decay + 1.0
 
     @property
     def around(self) -> list[float]:
@@ -61,13 +61,12 @@ class _Standing:
 
     def means(self, prior: Sequence[float | None], prior_jobs: float) -> list[float | None]:
         """Mean losses, what is known of a wider context counting for so many jobs."""
-        means: list[float | None] = []
-        for loss, seen, before in zip(self._losses, self._evidence, prior, strict=True):
-            if before is None:
-                means.append(loss / seen if seen else None)
-            else:
-                means.append((loss + prior_jobs * before) / (seen + prior_jobs))
-        return means
+        return [
+            (loss + prior_jobs * before) / (seen + prior_jobs)
+            if before is not None
+            else (loss / seen if seen else None)
+            for loss, seen, before in zip(self._losses, self._evidence, prior, strict=True)
+        ]
 
 
 class _Alike:
@@ -80,11 +79,11 @@ class _Alike:
         centres: list[float | None],
         contexts: tuple[Context, ...],
         losses: Sequence[float | None],
-        found: tuple[Key, Window] | None,
+        level: str,
+        window: Window | None,
     ) -> None:
         self.centres, self.contexts, self.losses = centres, contexts, losses
-        self.level = "none" if found is None else found[0][0]
-        self.window = None if found is None else found[1]
+        self.level, self.window = level, window
         self.answers: dict[tuple[tuple[int, float], ...], tuple[Estimate | None, _Said | None]] = {}
         """Estimates, and what is kept of them, by what the other members say."""
 
@@ -92,7 +91,9 @@ class _Alike:
 class _Said(NamedTuple):
     """What was said of a job when it was first asked about."""
 
-    logarithms: list[float | None]
+    members: list[int]
+    logarithms: list[float]
+    """What the members said, those that said something."""
     combined: float
     contexts: tuple[Context, ...]
 
@@ -170,10 +171,18 @@ class Combination:
             raise InvalidValueError("combination", "members", names, "must be at least one, of different names")
         self._watchers = [member for member in self.members if isinstance(member, Watcher)]
         sharers = [getattr(member, "history", None) is self._history for member in self.members]
-        self._sharers = [(i, _centre_of(self.members[i])) for i, shares in enumerate(sharers) if shares]
-        self._others = [i for i, shares in enumerate(sharers) if not shares]
+        self._learners = [
+            member
+            for member, shares in zip(self.members, sharers, strict=True)
+            if not (shares and isinstance(member, GroupModel))
+        ]
+        alone = [(i, centre) for i, member in enumerate(self.members) if (centre := _centre_of(member)) is not None]
+        self._sharers = [(i, centre) for i, centre in alone if sharers[i]]
+        self._singly = [(i, centre) for i, centre in alone if not sharers[i]]
+        self._in_batches = [i for i in range(len(names)) if all(i != other for other, _ in alone)]
         self._said: dict[str, _Said] = {}
         self._standings: dict[Context, _Standing] = {}
+        self._wider: dict[Context, list[float | None]] = {}  # mean losses but for the narrowest context, until they change
 
     def declare(self, job_id: str, size: float) -> None:
         """The user says how large a job will be."""
@@ -205,38 +214,48 @@ class Combination:
             said = self._said.pop(done.job.id, None)
             if said is not None:
                 self._score(said, done.size)
+        self._wider.clear()
         self._history.learn(good)
-        for member in self.members:
+        for member in self._learners:
             member.learn(finished, now_s)
 
     def _score(self, said: _Said, size: float) -> None:
         logarithm, most = math.log(size), self._most_loss
-        losses = [None if value is None else min(abs(value - logarithm), most) for value in said.logarithms]
+        losses = [min(abs(value - logarithm), most) for value in said.logarithms]
         for context in said.contexts:
             standing = self._standings.get(context)
             if standing is None:
                 standing = self._standings[context] = _Standing(len(self.members), self._history.window)
-            standing.score(losses, size / said.combined, self._decay)
+            standing.score(said.members, losses, size / said.combined, self._decay)
 
     def predict(self, jobs: Sequence[Job], now_s: float) -> list[Estimate | None]:
         """See :class:`~frostline.prediction.model.SizeModel`."""
-        askers = [(i, _asker(self.members[i], jobs, now_s)) for i in self._others]
+        batches = [(i, _medians(self.members[i], jobs, now_s)) for i in self._in_batches]
+        best, singly, said = self._history.best, self._singly, self._said
         groups: dict[tuple[object, ...], _Alike] = {}
         estimates: list[Estimate | None] = []
-        for i, job in enumerate(jobs):
+        for at, job in enumerate(jobs):
             keys = keys_of(job)
-            found = self._history.best(keys)
-            key = (keys[-2], job.user or job.group, None if found is None else found[0])
+            found = best(keys)
+            key = (job.gpus, keys[-1][1], job.user or job.group, None if found is None else found[1])
             alike = groups.get(key)
             if alike is None:
                 alike = groups[key] = self._alike(job, keys, found, now_s)
-            others = tuple((member, centre) for member, ask in askers if (centre := ask(i, job, keys)) is not None)
+            others: tuple[tuple[int, float], ...] = ()
+            for i, centre_of in singly:
+                centre = centre_of(job, keys, now_s)
+                if centre is not None:
+                    others += ((i, centre),)
+            for i, medians in batches:
+                centre = medians[at]
+                if centre is not None:
+                    others += ((i, centre),)
             answer = alike.answers.get(others)
             if answer is None:
                 answer = alike.answers[others] = self._combine(alike, others)
             estimates.append(answer[0])
             if answer[1] is not None:
-                self._said.setdefault(job.id, answer[1])
+                said.setdefault(job.id, answer[1])
         return estimates
 
     def _alike(self, job: Job, keys: Sequence[Key], found: tuple[Key, Window] | None, now_s: float) -> _Alike:
@@ -244,19 +263,21 @@ class Combination:
         centres: list[float | None] = [None] * len(self.members)
         for i, centre in self._sharers:
             centres[i] = centre(job, keys, now_s)
-        contexts = _contexts(job, keys, "none" if found is None else found[0][0])
-        return _Alike(centres, contexts, self._mean_losses(contexts), found)
+        level, window = ("none", None) if found is None else (found[0][0], found[1])
+        contexts = _contexts(job, keys, level)
+        return _Alike(centres, contexts, self._mean_losses(contexts), level, window)
 
     def _combine(self, alike: _Alike, others: tuple[tuple[int, float], ...]) -> tuple[Estimate | None, _Said | None]:
         """The estimate by all members, and what is kept of it to score them."""
-        level, contexts, centres = alike.level, alike.contexts, [*alike.centres]
-        for member, centre in others:
-            centres[member] = centre
-        pick = self._pick(alike.losses, centres)
+        level, contexts = alike.level, alike.contexts
+        ranked = [(centre, i) for i, centre in enumerate(alike.centres) if centre is not None]
+        ranked += [(centre, i) for i, centre in others]
+        ranked.sort()
+        pick = self._pick(alike.losses, ranked)
         if pick is None:
             return None, None
-        member, centre = pick
-        said = _Said([None if value is None else math.log(value) for value in centres], centre, contexts)
+        centre, member = pick
+        said = _Said([i for _, i in ranked], [math.log(value) for value, _ in ranked], centre, contexts)
         sizes = self._spread(contexts, centre, alike.window)
         source = f"{self.name}: {self.members[member].name}: {level}"
         cold_start = level == "none" or level in COLD_LEVELS
@@ -264,22 +285,27 @@ class Combination:
 
     def _mean_losses(self, contexts: Sequence[Context]) -> Sequence[float | None]:
         """Mean losses of the members, from the widest context to the most specific."""
-        means: list[float | None] = [None] * len(self.members)
-        for context in reversed(contexts):
-            standing = self._standings.get(context)
-            if standing is not None:
-                means = standing.means(means, self._prior_jobs)
-        return means
+        narrow, *wide = contexts
+        means = self._wider.get(wide[0])
+        if means is None:
+            means = [None] * len(self.members)
+            for context in reversed(wide):
+                means = self._means(context, means)
+            self._wider[wide[0]] = means
+        return self._means(narrow, means)
 
-    def _pick(self, losses: Sequence[float | None], centres: Sequence[float | None]) -> tuple[int, float] | None:
-        """The weighted median of the members, and whose it is."""
-        weights = _weights(losses, centres, self._sharpness)
-        ranked = sorted((centre, i) for i, centre in enumerate(centres) if centre is not None and weights[i] > 0.0)
-        half, sum_so_far = 0.5 * sum(weights[i] for _, i in ranked), 0.0
-        for centre, i in ranked:
-            sum_so_far += weights[i]
-            if sum_so_far >= half * (1.0 - 1e-12):
-                return i, centre
+    def _means(self, context: Context, prior: list[float | None]) -> list[float | None]:
+        standing = self._standings.get(context)
+        return prior if standing is None else standing.means(prior, self._prior_jobs)
+
+    def _pick(self, losses: Sequence[float | None], ranked: Sequence[tuple[float, int]]) -> tuple[float, int] | None:
+        """The weighted median of what members say, in ascending order, and whose it is; None where nobody does."""
+        weights = _weights([losses[i] for _, i in ranked], self._sharpness)
+        half, sum_so_far = 0.5 * sum(weights), 0.0
+        for said, weight in zip(ranked, weights, strict=True):
+            sum_so_far += weight
+            if weight > 0.0 and sum_so_far >= half * (1.0 - 1e-12):
+                return said
         return None
 
     def _spread(self, contexts: Sequence[Context], centre: float, window: Window | None) -> SizeDistribution:
@@ -309,14 +335,11 @@ def _default_members(history: History, forest: bool, seed: int) -> tuple[SizeMod
     return tuple(members)
 
 
-def _weights(means: Sequence[float | None], centres: Sequence[float | None], sharpness: float) -> list[float]:
-    """Weights of the members by their mean losses; equal ones where no member that says something has been scored."""
-    best = math.inf
-    for mean, centre in zip(means, centres, strict=True):
-        if mean is not None and mean < best and centre is not None:
-            best = mean
-    if best == math.inf:
-        return [1.0] * len(centres)
+def _weights(means: Sequence[float | None], sharpness: float) -> list[float]:
+    """Weights of members by their mean losses; equal ones where none of them has been scored."""
+    best = min([mean for mean in means if mean is not None], default=None)
+    if best is None:
+        return [1.0] * len(means)
     return [0.0 if mean is None else math.exp(min(sharpness * (best - mean), 0.0)) for mean in means]
 
 
@@ -326,19 +349,15 @@ def _contexts(job: Job, keys: Sequence[Key], level: str) -> tuple[Context, ...]:
     return ((level, unit, job.user or job.group, job.gpus), (level, unit), (unit,))
 
 
-def _centre_of(member: SizeModel) -> Callable[[Job, Sequence[Key], float], float | None]:
-    """How a member that goes by the common history tells its median."""
-    centre: Callable[[Job, Sequence[Key], float], float | None] = member.centre  # type: ignore[attr-defined]
+def _centre_of(member: SizeModel) -> Callable[[Job, Sequence[Key], float], float | None] | None:
+    """How a member tells its median of one job, where it can."""
+    centre: Callable[[Job, Sequence[Key], float], float | None] | None = getattr(member, "centre", None)
     return centre
 
 
-def _asker(member: SizeModel, jobs: Sequence[Job], now_s: float) -> Callable[[int, Job, Sequence[Key]], float | None]:
-    """How to get a member's median for a job: alone where the member can, else from its estimates of all jobs."""
-    centre: Callable[[Job, Sequence[Key], float], float | None] | None = getattr(member, "centre", None)
-    if centre is not None:
-        return lambda _, job, keys: centre(job, keys, now_s)
-    medians = [None if estimate is None else estimate.median for estimate in member.predict(jobs, now_s)]
-    return lambda i, job, keys: medians[i]
+def _medians(member: SizeModel, jobs: Sequence[Job], now_s: float) -> list[float | None]:
+    """Medians of a member's estimates of many jobs."""
+    return [None if estimate is None else estimate.median for estimate in member.predict(jobs, now_s)]
 
 
 def _around_one(ratios: Sequence[float]) -> list[float]:

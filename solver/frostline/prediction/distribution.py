@@ -14,6 +14,8 @@ from frostline.prediction.size import on_grid
 
 __all__ = ["SizeDistribution"]
 
+_MARGIN = 1.00001
+
 
 class SizeDistribution:
     """Equally likely sizes of a job, sorted.
@@ -58,7 +60,7 @@ class SizeDistribution:
         """
         sizes = cls.__new__(cls)
         sizes._base, sizes._scale, sizes._first, sizes._done = ratios, centre, 0, 0.0
-        if not (ratios and sizes._at(0) > 0.0 and sizes._at(len(ratios) - 1) < math.inf):
+        if not (ratios and ratios[0] * centre > 0.0 and ratios[-1] * centre < math.inf):
             raise InvalidValueError("size distribution", "points", [centre, *ratios], "must be positive and finite")
         return sizes
 
@@ -102,13 +104,30 @@ class SizeDistribution:
 
     def quantile(self, share: float) -> float:
         """Least point such that at least this share of the points, from 0 to 1, is not above it."""
-        count = len(self)
-        return self._at(self._first + min(max(math.ceil(share * count - 1e-9), 1), count) - 1)
+        first = self._first
+        count = len(self._base) - first
+        rank = math.ceil(share * count - 1e-9)
+        return self._at(first + (1 if rank < 1 else count if rank > count else rank) - 1)
+
+    def within(self, least: float, most: float) -> bool:
+        """Whether no point lies below ``least`` or above ``most``.
+
+        Examples
+        --------
+        >>> [SizeDistribution([10, 20]).within(*limits) for limits in ((10, 20), (10, 19), (11, 20))]
+        [True, False, False]
+        """
+        base, first = self._base, self._first
+        if self._scale and not self._done:
+            low, high = base[first] * self._scale, base[-1] * self._scale
+            if least * _MARGIN <= low and high * _MARGIN <= most:
+                return True  # and rounding to the grid cannot change that
+        return least <= self._at(first) and self._at(len(base) - 1) <= most
 
     @property
     def median(self) -> float:
         """Middle point; the geometric mean of the middle two where their number is even."""
-        middle, odd = divmod(len(self), 2)
+        middle, odd = divmod(len(self._base) - self._first, 2)
         upper = self._at(self._first + middle)
         return upper if odd else on_grid(math.sqrt(self._at(self._first + middle - 1)) * math.sqrt(upper))
 

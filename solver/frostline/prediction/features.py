@@ -11,14 +11,14 @@ import re
 import zlib
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from frostline.prediction.history import name_stem, usable
+from frostline.prediction.history import is_usable, name_stem
 from frostline.prediction.model import Finished
 from frostline.problem.job import Elastic, Fixed, Job, Profiled, Training, Work
 from frostline.problem.order import natural_key
@@ -61,6 +61,7 @@ _ESTIMATE = FEATURES.index("estimate")
 _AT_SUBMISSION = slice(len(_PROFILE), len(_PROFILE) + len(_SUBMISSION) + len(_WAITING) * len(LEVELS))
 _HISTORY = slice(_AT_SUBMISSION.stop, len(FEATURES))
 _USER, _GROUP = LEVELS.index("user"), LEVELS.index("group")
+_NAMED = 3  # levels that go by the name
 _ABSENT = -30.0
 _NEVER = -(2**62)
 _SHORT, _LONG = 25, 10_000
@@ -109,22 +110,46 @@ class Learned(NamedTuple):
     jobs: list[str]
 
 
-@lru_cache(maxsize=2**16)
-def _bucket(ngram: str) -> int:
-    return zlib.crc32(ngram.encode("utf-8", "surrogatepass")) % _BUCKETS
+def _bucket(piece: bytes) -> int:
+    return zlib.crc32(piece) % _BUCKETS
+
+
+_word_bucket = lru_cache(maxsize=2**16)(_bucket)
+_LETTERS = bytes(code if chr(code).isalpha() and code < 128 else 32 for code in range(256))
+# A checksum is linear in its bits, so that of three bytes is the exclusive or of what each of them contributes.
+_FIRST, _SECOND, _THIRD = (
+    bytes(_bucket(before + bytes([code]) + after) ^ (_bucket(bytes(3)) if before else 0) for code in range(256))
+    for before, after in ((b"", bytes(2)), (bytes(1), bytes(1)), (bytes(2), b""))
+)
 
 
 def _ngrams(name: str) -> list[float]:
     """How often trigrams and words of a name fall into each bucket."""
-    counts = [0.0] * _BUCKETS
-    text = f" {name.lower()} " if name else ""
-    for start in range(len(text) - 2):
-        counts[_bucket(text[start : start + 3])] += 1.0
-    for word in re.findall(r"[^\W\d_]+", text):
-        counts[_bucket(word)] += 1.0
+    if not name:
+        return [0.0] * _BUCKETS
+    text = f" {name.lower()} "
+    if not text.isascii():
+        return _ngrams_of_any(text)
+    raw = text.encode()
+    parts = (raw[:-2].translate(_FIRST), raw[1:-1].translate(_SECOND), raw[2:].translate(_THIRD))
+    first, second, third = (int.from_bytes(part) for part in parts)
+    buckets = (first ^ second ^ third).to_bytes(len(raw) - 2)
+    counts: list[float] = [*map(buckets.count, range(_BUCKETS))]
+    for word in raw.translate(_LETTERS).split():
+        counts[_word_bucket(word)] += 1.0
     return counts
 
 
+def _ngrams_of_any(text: str) -> list[float]:
+    """The same in no hurry, for letters that are more than a byte."""
+    counts = [0.0] * _BUCKETS
+    pieces = [text[start : start + 3] for start in range(len(text) - 2)]
+    for piece in pieces + re.findall(r"[^\W\d_]+", text):
+        counts[_bucket(piece.encode("utf-8", "surrogatepass"))] += 1.0
+    return counts
+
+
+@lru_cache(maxsize=2**16)
 def _code(text: str) -> float:
     """A number for a text, the same in every process, exact in single precision; 0 where there is none."""
     return float(1 + (zlib.crc32(text.encode("utf-8", "surrogatepass")) >> 9)) if text else 0.0
@@ -140,6 +165,9 @@ class _Kind(NamedTuple):
     iteration_s: float = _ABSENT
 
 
+_FIXED = _Kind(False)
+
+
 def _kind(work: Work) -> _Kind:
     if isinstance(work, Training):
         plan = work.plan
@@ -149,7 +177,7 @@ def _kind(work: Work) -> _Kind:
     if isinstance(work, Elastic):
         rows = [row for table in work.seconds_per_iteration.values() for row in table.values()]
         return _Kind(True, iteration_s=math.log(min(row[0] for row in rows)))
-    return _Kind(False)
+    return _FIXED
 
 
 class _Profile(NamedTuple):
@@ -161,22 +189,36 @@ class _Profile(NamedTuple):
     gpus: int
     kind: _Kind
 
-    def history_keys(self) -> list[tuple[Any, ...]]:
-        """Key of its history at each level. Seconds and iterations are never mixed."""
+    def named_keys(self) -> tuple[tuple[Any, ...], ...]:
+        """Keys of its history at the levels that go by its name. Seconds and iterations are never mixed."""
         user, group, name, gpus, kind = self
-        root, model = name_stem(name), kind.model
+        root, model, unit = name_stem(name), kind.model, int(kind.iterations)
+        who = ("user", user) if user else ("group", group)
+        return (0, unit, who, name, gpus, model), (1, unit, who, root, gpus, model), (2, unit, who, root, model)
+
+    def unnamed_keys(self) -> list[tuple[Any, ...]]:
+        """Keys of its history at the other levels."""
+        user, group, _, gpus, kind = self
+        model = kind.model
         who = ("user", user) if user else ("group", group)
         fields: tuple[tuple[Any, ...], ...] = (
-            (who, name, gpus, model), (who, root, gpus, model), (who, root, model), (who, gpus, model), (who,),
-            (group, gpus, model), (group,), (gpus, model), (),
+            (who, gpus, model), (who,), (group, gpus, model), (group,), (gpus, model), (),
         )  # fmt: skip
-        return [(level, int(kind.iterations), *key) for level, key in enumerate(fields)]
+        return [(level, int(kind.iterations), *key) for level, key in enumerate(fields, start=_NAMED)]
 
-    def row(self) -> list[float]:
-        """The columns that follow from it; the user's estimate, which does not, is left out as 0."""
+    def unnamed_columns(self) -> list[float]:
+        """The columns that follow from all but its name; the user's estimate, which does not, is left out as 0."""
         kind = self.kind
         numbers = [math.log(self.gpus), kind.params, kind.batch, kind.iteration_s, 0.0, float(kind.iterations)]
-        return [*numbers, _code(self.user), _code(self.group), _code(kind.model), *_ngrams(self.name)]
+        return [*numbers, _code(self.user), _code(self.group), _code(kind.model)]
+
+
+class _Shared(NamedTuple):
+    """What profiles have in common that differ in nothing but their names."""
+
+    slots: list[int]
+    """At the levels that do not go by the name, and at the end the submitter's."""
+    columns: list[float]
 
 
 class _Table:
@@ -197,13 +239,18 @@ class _Table:
         """Take these rows instead of all others."""
         self._rows, self.count = np.concatenate([rows.astype(self._start.dtype), self._start[None]]), len(rows)
 
-    def append(self, row: Any = None) -> int:
-        """Position of a new row, which is the starting one unless given."""
-        if self.count == len(self._rows):
-            self._rows = np.concatenate([self._rows, np.tile(self._start, (self.count, 1))])
-        self._rows[self.count] = self._start if row is None else row
-        self.count += 1
-        return self.count - 1
+    def lengthen(self, count: int) -> None:
+        """Have so many rows at least; new ones are starting ones."""
+        have = len(self._rows)
+        if count > have:
+            self._rows = np.concatenate([self._rows, np.tile(self._start, (max(count - have, have), 1))])
+        self.count = max(self.count, count)
+
+    def extend(self, values: Sequence[float]) -> None:
+        """Take in the rows that these values make up."""
+        first = self.count
+        self.lengthen(first + len(values) // len(self._start))
+        self.rows[first:] = np.array(values, dtype=self._start.dtype).reshape(-1, len(self._start))
 
 
 class _Recent:
@@ -376,6 +423,7 @@ class JobFeatures:
         self._rows = _Table([0.0] * len(_PROFILE), np.float32)
         self._slots = _Table([0] * (len(LEVELS) + 1), np.int64)
         self._slot_of: dict[tuple[Any, ...], int] = {}
+        self._shared: dict[tuple[Any, ...], _Shared] = {}
         self._past, self._asked = _Past(), _Asked()
         self._kept: dict[str, _Kept] = {}
 
@@ -452,7 +500,7 @@ class JobFeatures:
     def _finish(self, job: Finished) -> Matrix | None:
         """Row of a finished job, unless it cannot be learned from."""
         kept = self.withdrawn(job.job.id)
-        if not usable([job]):
+        if not is_usable(job):
             self.dropped += 1
             return None
         slots = self._slots.rows[self._profiles_of([job.job])[0], :-1] if kept is None else kept.slots
@@ -520,26 +568,47 @@ class JobFeatures:
             self._profiles.clear()
             self._rows.count = self._slots.count = 0
         profiles, found = self._profiles, []
+        new: dict[tuple[Any, ...], int] = {}
+        rows: list[float] = []
+        slots: list[int] = []
         for job in jobs:
             work = job.work
             key = (job.user, job.group, job.name, job.gpus, None if type(work) is Fixed else _kind(work))
             position = profiles.get(key)
             if position is None:
-                position = profiles[key] = self._add_profile(_Profile(*key[:4], _kind(work)))
+                position = new.get(key)
+            if position is None:
+                position = new[key] = self._rows.count + len(new)
+                profile = _Profile(*key[:4], _kind(work))
+                slots += self._slots_at(profile.named_keys())
+                shared = self._shared_by(profile)
+                slots += shared.slots
+                rows += shared.columns
+                rows += _ngrams(profile.name)
             found.append(position)
+        if new:
+            self._rows.extend(rows)
+            self._slots.extend(slots)
+            profiles.update(new)
+            for table in (self._asked.table, self._past.table):
+                table.lengthen(len(self._slot_of))
         return np.array(found, dtype=np.int64)
 
-    def _add_profile(self, profile: _Profile) -> int:
-        slots = []
-        for key in profile.history_keys():
-            slot = self._slot_of.get(key)
-            if slot is None:
-                slot = self._slot_of[key] = self._asked.table.append()
-                self._past.table.append()
-            slots.append(slot)
-        submitter = slots[_USER] if profile.user else slots[_GROUP]
-        self._slots.append([*slots, submitter])
-        return self._rows.append(profile.row())
+    def _shared_by(self, profile: _Profile) -> _Shared:
+        """What a profile, whose other slots there are, has in common with others."""
+        user, group, _, gpus, kind = profile
+        alike = (user, group, gpus, kind)
+        shared = self._shared.get(alike)
+        if shared is None:
+            slots = self._slots_at(profile.unnamed_keys())
+            submitter = slots[(_USER if user else _GROUP) - _NAMED]
+            shared = self._shared[alike] = _Shared([*slots, submitter], profile.unnamed_columns())
+        return shared
+
+    def _slots_at(self, keys: Iterable[tuple[Any, ...]]) -> list[int]:
+        """Slots of keys, new ones where they have none; the tables are lengthened for them later."""
+        slot_of = self._slot_of
+        return [slot_of.setdefault(key, len(slot_of)) for key in keys]
 
     def _at_submission(self, rows: Matrix, jobs: Sequence[Job], all_slots: Integers, now_s: float) -> None:
         """Fill in what is known at submission, and keep the rows of jobs not asked for before."""

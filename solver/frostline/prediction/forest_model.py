@@ -228,9 +228,10 @@ class ForestModel:
         ratios = np.log(self.forest.predict_points(rows))
         middle = ratios.shape[1] // 2
         centre = (ratios[:, middle] + ratios[:, -middle - 1]) / 2.0
-        for job, *said in zip(jobs, classes.tolist(), anchors.tolist(), centre.tolist(), strict=True):
-            if job.id not in self._said:
-                self._said[job.id] = _Said(*said)
+        said = self._said
+        for job, *what in zip(jobs, classes.tolist(), anchors.tolist(), centre.tolist(), strict=True):
+            if job.id not in said:
+                said[job.id] = _Said(*what)
         trust = _TRUST[np.argmin(self._trust_losses, axis=1)][classes]
         points = np.exp(ratios + (anchors + (trust - 1.0) * centre)[:, None])
         return self._estimates(rows, points, cold)

@@ -24,14 +24,15 @@ __all__ = [
     "Key",
     "Window",
     "evenly",
+    "is_usable",
     "keys_of",
     "median_of",
     "name_stem",
     "usable",
 ]
 
-Key = tuple[str, str, tuple[str | int, ...]]
-"""Level such as ``"user+name+gpus"``, unit of the sizes (``"s"`` or ``"iterations"``, never mixed), and the fields."""
+Key = tuple[str, str, *tuple[str | int, ...]]
+"""Level such as ``"user+name+gpus"``, unit of the sizes (``"s"`` or ``"iterations"``, never mixed), then the fields."""
 
 MOST_POINTS = 31
 """Most points of a distribution that is made from a window; odd, so that its median is the window's."""
@@ -41,7 +42,10 @@ COLD_LEVELS = frozenset({"gpus", "all"})
 
 _LARGEST = 1e15
 _NAMED = ("name+gpus", "name", "stem+gpus", "stem")
+_USER_LEVELS = tuple(f"user+{level}" for level in _NAMED)
+_GROUP_LEVELS = tuple(f"group+{level}" for level in _NAMED)
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID_LENGTH = 36
 _LONGEST_WORD = 64  # longer ones are not looked into
 _WORD = re.compile(r"[^\s._:/#=+,()\[\]-]+")
 _CHANGING = re.compile(r"[0-9]+[tT]?[0-9]*[zZ]?|(?=[a-f]*[0-9])[0-9a-f]{6,}")
@@ -58,10 +62,17 @@ def name_stem(name: str) -> str:
     >>> [name_stem(name) for name in ("train_bert-2021-03-04_17", "gpt2 (3)", "ray.3fa85f64", "12")]
     ['train_bert', 'gpt2', 'ray', '']
     """
-    text = _UUID.sub("0", name)
-    for word in reversed(list(_WORD.finditer(text))):
-        if word.end() - word.start() > _LONGEST_WORD or not _CHANGING.fullmatch(word[0]):
-            return text[: word.end()]
+    return _stem_of(name)
+
+
+def _stem_of(name: str) -> str:
+    text = _UUID.sub("0", name) if len(name) >= _UUID_LENGTH else name
+    words, start = _WORD.findall(text), len(text)
+    while words:
+        word = words.pop()
+        start = text.rindex(word, 0, start)
+        if len(word) > _LONGEST_WORD or not _CHANGING.fullmatch(word):
+            return text[: start + len(word)]
     return ""
 
 
@@ -73,7 +84,7 @@ def keys_of(job: Job) -> tuple[Key, ...]:
     Examples
     --------
     >>> job = Job(id="a", release_s=0, work=Fixed(duration_s=60), gpus=8, user="u1", name="bert-07")
-    >>> [level for level, _, _ in keys_of(job)]
+    >>> [level for level, *_ in keys_of(job)]
     ['user+name+gpus', 'user+name', 'user+stem+gpus', 'user+stem', 'user+gpus', 'user', 'gpus', 'all']
     """
     return _keys("s" if isinstance(job.work, Fixed) else "iterations", job.user, job.group, job.name, job.gpus)
@@ -81,24 +92,38 @@ def keys_of(job: Job) -> tuple[Key, ...]:
 
 @lru_cache(maxsize=65536)
 def _keys(unit: str, user: str, group: str, name: str, gpus: int) -> tuple[Key, ...]:
+    keys = _unnamed_keys(unit, user, group, gpus)
+    if not name:
+        return keys
+    owner, levels = (user, _USER_LEVELS) if user else (group, _GROUP_LEVELS) if group else ("", _NAMED)
+    named: tuple[Key, ...] = ((levels[0], unit, owner, name, gpus), (levels[1], unit, owner, name))
+    stem = _stem_of(name)
+    if stem and stem != name:
+        return named + _stem_keys(unit, owner, levels, stem, gpus) + keys
+    return named + keys
+
+
+@lru_cache(maxsize=65536)
+def _unnamed_keys(unit: str, user: str, group: str, gpus: int) -> tuple[Key, ...]:
+    """Keys without a name in them; the same objects for all jobs that share them."""
     keys: list[Key] = []
-    if name:
-        keys += _name_keys(unit, user, group, name, gpus)
     if user:
-        keys += (("user+gpus", unit, (user, gpus)), ("user", unit, (user,)))
+        keys += (("user+gpus", unit, user, gpus), ("user", unit, user))
     if group:
-        keys += (("group+gpus", unit, (group, gpus)), ("group", unit, (group,)))
-    keys += (("gpus", unit, (gpus,)), ("all", unit, ()))
+        keys += (("group+gpus", unit, group, gpus), ("group", unit, group))
+    keys += (("gpus", unit, gpus), ("all", unit))
     return tuple(keys)
 
 
-def _name_keys(unit: str, user: str, group: str, name: str, gpus: int) -> list[Key]:
-    stem = name_stem(name)
-    owner, label = (user, "user+") if user else (group, "group+") if group else ("", "")
-    keys: list[Key] = [(f"{label}name+gpus", unit, (owner, name, gpus)), (f"{label}name", unit, (owner, name))]
-    if stem and stem != name:
-        keys += ((f"{label}stem+gpus", unit, (owner, stem, gpus)), (f"{label}stem", unit, (owner, stem)))
-    return keys
+@lru_cache(maxsize=65536)
+def _stem_keys(unit: str, owner: str, levels: tuple[str, ...], stem: str, gpus: int) -> tuple[Key, ...]:
+    """Keys with the stem of a name in them; the same objects for all jobs that share them."""
+    return (levels[2], unit, owner, stem, gpus), (levels[3], unit, owner, stem)
+
+
+def is_usable(done: Finished) -> bool:
+    """Whether the size of a finished job is positive and finite."""
+    return 0.0 < done.size <= _LARGEST
 
 
 def usable(finished: Sequence[Finished]) -> list[Finished]:
@@ -294,12 +319,15 @@ class History:
         """First key that counts, and its window."""
         asked, found = self._asked
         if asked is not keys:
-            found = self._first(keys)
+            found = self.first(keys)
             self._asked = (keys, found)
         return found
 
-    def _first(self, keys: Sequence[Key]) -> tuple[Key, Window] | None:
+    def first(self, keys: Sequence[Key]) -> tuple[Key, Window] | None:
+        """The same as :meth:`best`, which keeps the last answer in mind; for keys that are not asked for again."""
         windows, enough = self._windows, max(self.min_jobs, self.min_unnamed)
+        if not windows:
+            return None
         for key in keys:
             window = windows.get(key)
             if window is not None and (len(window.ordered) >= enough or self._counts(key[0], len(window.ordered))):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from frostline.errors import InvalidValueError
 from frostline.prediction.baselines import asked_for
 from frostline.prediction.distribution import SizeDistribution
-from frostline.prediction.history import Window, evenly, usable
+from frostline.prediction.history import Window, evenly, is_usable, usable
 from frostline.prediction.model import Estimate, Finished, SizeModel
 from frostline.prediction.registry import make_model
 from frostline.prediction.scores import Distortion, distortion
@@ -175,16 +175,19 @@ class OnlinePredictor:
         """
         self._move(now_s)
         self._pass_on(now_s)
+        all_known, version = self._jobs, self._version
+        asked: list[_Known] = []
         stale: dict[str, _Known] = {}
         for job in jobs:
-            known = self._jobs.get(job.id)
+            known = all_known.get(job.id)
             if known is None:
-                known = self._jobs[job.id] = _Known(blinded(job))
-            if known.version != self._version:
+                known = all_known[job.id] = _Known(blinded(job))
+            if known.version != version:
                 stale[job.id] = known
+            asked.append(known)
         if stale:
             self._renew(list(stale.values()), now_s)
-        return [_answer(self._jobs[job.id]) for job in jobs]
+        return [_answer(known) for known in asked]
 
     def _renew(self, known: Sequence[_Known], now_s: float) -> None:
         """Estimate these jobs afresh."""
@@ -193,18 +196,21 @@ class OnlinePredictor:
         if len(estimates) != len(known):
             rule = f"must be one for each of the {len(known)} jobs"
             raise InvalidValueError(f"model {self.model.name!r}", "estimates", len(estimates), rule)
-        checked: dict[tuple[int, bool], Estimate] = {}  # models may give one estimate to many jobs
+        checked: dict[int, tuple[Estimate, float]] = {}  # with their medians; models may give one to many jobs
+        version = self._version
         for one, said in zip(known, estimates, strict=True):
-            if said is None:
-                estimate = self._fallback(one.job)
-            else:
-                same = (id(said), isinstance(one.job.work, Fixed))
-                estimate = checked.get(same) or checked.setdefault(same, self._checked(said, one.job))
-            self._fallbacks += said is None
-            self._cold_starts += estimate.cold_start
-            one.estimate, one.version = estimate, self._version
+            same = id(said) if isinstance(one.job.work, Fixed) else ~id(said)
+            found = checked.get(same)
+            if found is None or said is None:
+                estimate = self._fallback(one.job) if said is None else self._checked(said, one.job)
+                found = checked[same] = estimate, estimate.median
+                self._fallbacks += said is None
+            one.estimate, median = found
+            one.version = version
             if one.first is None:
-                one.first = estimate.median
+                one.first = median
+            if found[0].cold_start:
+                self._cold_starts += 1
         self._predictions += len(known)
         self._predicting_s += perf_counter() - before
 
@@ -219,7 +225,7 @@ class OnlinePredictor:
                 subject = f"model {self.model.name!r}, job {job.id!r}"
                 raise InvalidValueError(subject, "size", point, "must be positive and finite")
         least, most = _range(job)
-        if least <= sizes.quantile(0.0) and sizes.quantile(1.0) <= most:
+        if sizes.within(least, most):
             return estimate
         sizes = SizeDistribution([min(max(point, least), most) for point in sizes.points])
         return Estimate(sizes=sizes, source=estimate.source, cold_start=estimate.cold_start, outside_range=True)
@@ -463,7 +469,7 @@ class OnlinePredictor:
 
     def _finished(self, report: _Report) -> Finished:
         done = Finished(report.known.job, report.value, report.at_s, report.status)
-        if report.known.first is not None and usable([done]):
+        if report.known.first is not None and is_usable(done):
             self._ratios.add(report.known.first / done.size)
         return done
 
@@ -482,7 +488,7 @@ class OnlinePredictor:
         self._dropped += len(finished) - len(good)
         if len(good) < len(finished):
             for done in finished:
-                if not usable([done]):
+                if not is_usable(done):
                     self._forget(done.job.id)
         if good:
             self._learned += len(good)

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from frostline.prediction.baselines import asked_for
 from frostline.prediction.distribution import SizeDistribution
-from frostline.prediction.history import COLD_LEVELS, MOST_POINTS, History, Key, Window, keys_of, usable
+from frostline.prediction.history import COLD_LEVELS, MOST_POINTS, History, Key, Window, is_usable, keys_of
 from frostline.prediction.model import Estimate, Finished
 from frostline.problem.job import Fixed, Job
 from frostline.units import as_int
@@ -110,6 +110,24 @@ def surviving_sizes(
     return SizeDistribution([_quantile(curve, tail, (i + 0.5) / points) for i in range(points)])
 
 
+def _median_of(finished: list[float], running: list[float]) -> float | None:
+    """Least size that at least half of the jobs do not exceed, by :func:`kaplan_meier`; None where it is not known."""
+    finished.sort()
+    if not running:
+        return finished[(len(finished) - 1) // 2]
+    running.sort()
+    share, left, passed = 1.0, len(finished) + len(running), 0
+    for value in finished:
+        while passed < len(running) and running[passed] < value:
+            passed += 1
+            left -= 1
+        share *= 1.0 - 1.0 / left
+        left -= 1
+        if 1.0 - share >= 0.5 - 1e-12:
+            return value
+    return None
+
+
 def _quantile(curve: Sequence[tuple[float, float]], tail: Sequence[float], share: float) -> float:
     """Least size such that at least this share of the jobs is not larger."""
     at = bisect_left(curve, share - 1e-12, key=lambda step: 1.0 - step[1])
@@ -180,16 +198,17 @@ class _Runs:
 
     def known(self, key: Key, now_s: float, status: str = "") -> tuple[list[float], list[float]]:
         """Sizes of finished jobs of a key, and how far its running jobs have come."""
-        finished: list[float] = []
+        runs = self._by_key.get(key, ())
+        finished = [size for run in runs if (size := run.size) is not None]
         running: list[float] = []
-        for run in self._by_key.get(key, ()):
-            if run.size is not None:
-                if not status or run.status == status:
-                    finished.append(run.size)
-            else:
-                done = run.done if run.done is not None else now_s - run.start_s
-                if done > 0.0:
-                    running.append(done / run.unit)
+        if len(finished) < len(runs):
+            running = [
+                done / run.unit
+                for run in runs
+                if run.size is None and (done := now_s - run.start_s if run.done is None else run.done) > 0.0
+            ]
+        if status:
+            finished = [run.size for run in runs if run.size is not None and run.status == status]
         return finished, running
 
 
@@ -252,7 +271,7 @@ class Survival:
         if self._teaches:
             self.history.learn(finished)
         for done in finished:
-            if usable([done]):
+            if is_usable(done):
                 self._runs.finish(done.job, done.size, done.end_s, done.status)
             else:
                 self._runs.forget(done.job.id)
@@ -276,10 +295,10 @@ class Survival:
             return None
         key, window = found
         finished, running = self._known(key, window, now_s)
-        curve = kaplan_meier(finished, running)
-        if curve and curve[-1][1] <= 0.5 + 1e-12:
-            return _quantile(curve, (), 0.5)
-        return _quantile(curve, window.beyond(max(running)), 0.5)
+        median = _median_of(finished, running)
+        if median is None:
+            median = _quantile(kaplan_meier(finished, running), window.beyond(max(running)), 0.5)
+        return median
 
     def _known(self, key: Key, window: Window, now_s: float) -> tuple[list[float], list[float]]:
         finished, running = self._runs.known(key, now_s)
@@ -353,7 +372,7 @@ class EarlyStop:
         for done in finished:
             declared = self._size_declared(done.job)
             self._declared.pop(done.job.id, None)
-            if not usable([done]):
+            if not is_usable(done):
                 self._runs.forget(done.job.id)
             elif declared is not None:
                 self._history.learn([done._replace(size=done.size / declared)])

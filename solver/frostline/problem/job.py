@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 
 from frostline.errors import InvalidValueError
@@ -174,14 +175,17 @@ def _check_texts(job: Job) -> None:
 def with_work(job: Job, work: Work, status: str) -> Job:
     """The job with other work that goes with its GPUs, and another status, without a second look at its fields."""
     made = object.__new__(Job)
-    for name in _SLOTS:
-        object.__setattr__(made, name, getattr(job, name))
-    object.__setattr__(made, "work", work)
-    object.__setattr__(made, "status", status)
+    for put, value in zip(_PUT, _fields_of(job), strict=True):
+        put(made, value)
+    _put_work(made, work)
+    _put_status(made, status)
     return made
 
 
 _SLOTS = tuple(entry.name for entry in fields(Job))
+_fields_of = attrgetter(*_SLOTS)
+_PUT: tuple[Callable[[Job, Any], None], ...] = tuple(getattr(Job, name).__set__ for name in _SLOTS)
+_put_work, _put_status = _PUT[_SLOTS.index("work")], _PUT[_SLOTS.index("status")]
 
 
 def _check_work(job: str, work: object, gpus: int) -> None:

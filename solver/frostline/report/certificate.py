@@ -116,18 +116,31 @@ def certified_text(instance: Instance, schedule: Schedule, problem: Mapping[str,
         return "the certificate says nothing of schedules that freeze layers or choose GPUs, as this one does"
     if problem["penalty"] is not None or report.bound_us is None or not completion_us:
         return "the certificate cannot be compared with this schedule"
-    unit, weights = Fraction(*problem["weight_unit"]), problem["weight"] or [1] * len(problem["ids"])
-    weight = {job: unit * units for job, units in zip(problem["ids"], weights, strict=True)}
-    release_us = {job.id: instant_us(job.release_s) for job in instance.jobs}
-    released = sum((weight[job] * release_us[job] for job in completion_us), Fraction(0))
-    flow = sum((weight[job] * at for job, at in completion_us.items()), Fraction(0)) - released
-    least = report.bound_us - released
-    what = "mean flow" if problem["weight"] is None and unit == 1 else "weighted flow"
+    what, objective, offset = _objective(instance, completion_us, problem)
+    flow, least = objective - offset, report.bound_us - offset
     if flow == least:
         return f"{what} is optimal: the certificate proves that none is smaller"
     if least <= 0:
         return f"the certificate proves nothing of the {what}"
     return f"{what} within {100 * float(flow / least - 1):.3g} % of the least that the certificate allows"
+
+
+def _objective(
+    instance: Instance, completion_us: Mapping[str, int], problem: Mapping[str, Any]
+) -> tuple[str, Fraction, Fraction]:
+    """What a certificate bounds, its value in a schedule, and what of that no schedule can change."""
+    release_us = {job.id: instant_us(job.release_s) for job in instance.jobs}
+    if problem["weight"] == "last":
+        return (
+            "makespan",
+            Fraction(max(completion_us.values())),
+            Fraction(min(release_us[job] for job in completion_us)),
+        )
+    unit, weights = Fraction(*problem["weight_unit"]), problem["weight"] or [1] * len(problem["ids"])
+    weight = {job: unit * units for job, units in zip(problem["ids"], weights, strict=True)}
+    released = sum((weight[job] * release_us[job] for job in completion_us), Fraction(0))
+    total = sum((weight[job] * at for job, at in completion_us.items()), Fraction(0))
+    return "mean flow" if problem["weight"] is None and unit == 1 else "weighted flow", total, released
 
 
 def guarantee_proof(policy: str, guarantee: GuaranteeReport) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from frostline.offline import Explanation, Objective, SolveResult, SolveStatus
+from frostline.offline import Certified, Explanation, Objective, SolveResult, SolveStatus
+from frostline.offline.stop import gap_of
 from frostline.report.numbers import number_text, percent_text
 from frostline.report.table import Table
 from frostline.units import seconds
 
-__all__ = ["solve_lines", "solve_summary", "start_table"]
+__all__ = ["certified_line", "certified_summary", "solve_lines", "solve_summary", "start_table"]
 
 _GOALS = {
     Objective.COMPLETION: "total completion time",
@@ -85,6 +87,37 @@ def solve_lines(result: SolveResult) -> Iterator[str]:
             "" if result.status is SolveStatus.OPTIMAL else f"; ended by {result.termination.value.replace('_', ' ')}"
         )
         yield f"schedule by {result.source}, bound by {result.bound_source}{ended}"
+
+
+def certified_summary(proof: Certified) -> dict[str, Any]:
+    """What a certificate proves, as plain JSON values; the bound is on the objective, in seconds."""
+    bound = seconds(proof.bound_us)
+    return {"method": proof.method, "bound": bound, "optimal": proof.optimal, "nodes": proof.nodes}
+
+
+def certified_line(result: SolveResult, proof: Certified | None, path: Path) -> str:
+    """Line for people on the certificate of a result, None where there is no schedule.
+
+    Examples
+    --------
+    >>> from frostline.offline import certified, solve
+    >>> from frostline.problem import Cluster, Fixed, Instance, Job
+    >>> job = Job(id="a", release_s=1, work=Fixed(duration_s=2), gpus=1)
+    >>> result = solve(Instance(cluster=Cluster.uniform(1), jobs=[job]), objective="makespan")
+    >>> certified_line(result, certified(result), Path("proof.json"))
+    'certificate in proof.json: no schedule has a smaller makespan'
+    """
+    if proof is None:
+        return "no certificate: there is no schedule"
+    goal = _GOALS[result.goal]
+    if proof.optimal:
+        return f"certificate in {path}: no schedule has a smaller {goal}"
+    text = f"certificate in {path}: no schedule has a {goal} below {number_text(seconds(proof.bound_us))} s"
+    gap = gap_of(result.objective_us, proof.bound_us)
+    text += "" if gap is None else f", gap {percent_text(gap)}"
+    if result.bound_us > proof.bound_us:
+        text += f"; what {result.bound_source} proved beyond that, it does not"
+    return text
 
 
 def start_table(result: SolveResult) -> Table:

@@ -310,6 +310,7 @@ class Scheduler:
             raise InvalidValueError("scheduler", "now_us", now_us, f"lies before the present {state.now_us}")
         self._begun = True
         if self._finished:
+            state.event_us = now_us
             if state.outlook is None:
                 for job in self._finished:
                     state.finish(job)

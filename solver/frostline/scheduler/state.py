@@ -68,6 +68,7 @@ class State:
         "budget_gpus",
         "cluster",
         "elastic",
+        "event_us",
         "free",
         "level_change_us",
         "longest_us",
@@ -117,6 +118,7 @@ class State:
         self.restart_us = None if restart_s is None else duration_us(restart_s)
         self.elastic = bool(getattr(policy, "elastic", False))
         self.level_change_us = duration_us(getattr(policy, "level_change_s", 0.0))
+        self.event_us: int | None = None
         self.reallocated_us: int | None = None
         self._unsettled = predictor is not None or restart_s is not None  # ends are believed, or jobs come back
         self._renewal_us: Callable[[Task], int | None] = getattr(policy, "renewal_us", lambda _: None)
@@ -237,6 +239,7 @@ class State:
 
     def arrive(self, task: Task) -> None:
         """A task arrives: it waits, and its work goes to the virtual machine."""
+        self.event_us = self.now_us
         task.number = self.arrived
         task.priority = self.policy.priority(task)
         self.waiting.add(task)

@@ -13,6 +13,7 @@ from frostline.simulation.accuracy import (
 from frostline.simulation.engine import Progress, Result, run, simulate
 from frostline.simulation.metrics import Metrics, choices_made, measure
 from frostline.simulation.predictions import PredictionFacts
+from frostline.simulation.replay import Replay
 from frostline.simulation.reports import MetricReports
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Metrics",
     "PredictionFacts",
     "Progress",
+    "Replay",
     "Result",
     "choices_made",
     "curve_of",

@@ -24,6 +24,7 @@ from frostline.scheduler.scheduler import Scheduler
 from frostline.simulation.accuracy import AccuracyReport, true_accuracy
 from frostline.simulation.metrics import Metrics, measure
 from frostline.simulation.predictions import PredictionFacts, prediction_facts
+from frostline.simulation.replay import Replay
 from frostline.simulation.reports import MetricReports, Reporter
 from frostline.simulation.truth import Truth
 from frostline.units import instant_us
@@ -145,7 +146,8 @@ def run(
 
 def _scheduler(instance: Instance, policy: Policy, placement: str, predictor: Predictor | str | None) -> Scheduler:
     chosen = OnlinePredictor(predictor) if isinstance(predictor, str) else predictor
-    return Scheduler(instance.cluster, policy, expected=instance.jobs, placement=placement, predictor=chosen)
+    kind = Replay if hasattr(policy, "whole_plan") else Scheduler
+    return kind(instance.cluster, policy, expected=instance.jobs, placement=placement, predictor=chosen)
 
 
 def _drive(

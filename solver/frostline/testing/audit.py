@@ -12,7 +12,7 @@ from frostline.certify.schedule import FaultKind, check_schedule
 from frostline.policies.base import Policy
 from frostline.policies.guarantee import check_guarantee
 from frostline.problem.instance import Instance
-from frostline.problem.job import Job
+from frostline.problem.job import Elastic, Job
 from frostline.problem.refusal import Refusal, never_fits
 from frostline.problem.schedule import Schedule, Segment
 from frostline.scheduler.scheduler import Decision, Scheduler
@@ -35,7 +35,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "schedule": "no GPU is given away twice, nobody starts before its release: the checker finds no fault",
         "deterministic": "asked again or more often, in another order or under other names, it makes the same schedule",
         "fewest-victims": "nobody is evicted who could be spared",
-        "no-ping-pong": "nobody is evicted twice in a row before it has done anything, with nothing new",
+        "no-ping-pong": "with nothing new, nobody is evicted twice before it has done anything, or moved to and fro",
         "strict": "nobody overtakes the first job in order",
         "work-conserving": "nobody waits who fits",
         "guarantee": "the bound that the policy promises holds for every job",
@@ -175,6 +175,7 @@ class _Player:
     def __init__(self, instance: Instance, scheduler: Scheduler, watched: Watched | None) -> None:
         self._instance, self._scheduler, self._watched = instance, scheduler, watched
         self._jobs = {job.id: job for job in instance.jobs}
+        self._elastic = bool(getattr(scheduler.policy, "elastic", False))
         self._truth = Truth(instance, scheduler)
         self._refused: list[Refusal] = []
         self._wake_us: int | None = None
@@ -261,11 +262,16 @@ class _Player:
                 raise _BrokenError("durations", f"{text} {until}")
 
     def _check_gang(self, start: Segment) -> None:
-        """A start is of a job of the instance, on as many GPUs as it asks for, of servers that there are."""
+        """A start is of a job there is, on as many GPUs as it asks for or may take, of servers that there are."""
         job, held, servers = self._jobs.get(start.job), start.placement.gpus, len(self._instance.cluster.servers)
         if job is None:
             raise _BrokenError("schedule", f"job {start.job!r} is started, which there is not")
-        if held != job.gpus:
+        if self._elastic and isinstance(job.work, Elastic):
+            if held not in job.work.widths:
+                widths = ", ".join(map(str, job.work.widths))
+                text = f"at {start.start_s:.15g} s job {job.id!r} is given {counted_gpus(held)}, and can have {widths}"
+                raise _BrokenError("gang", text)
+        elif held != job.gpus:
             text = f"at {start.start_s:.15g} s job {job.id!r} is given {held} of the {counted_gpus(job.gpus)}"
             raise _BrokenError("gang", f"{text} that it asks for")
         if any(not 0 <= server < servers for server, _ in start.placement.loads):

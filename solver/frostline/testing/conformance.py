@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 
 from frostline.errors import UnknownNameError
-from frostline.policies.base import Policy
+from frostline.policies.base import PlanningPolicy, Policy
 from frostline.policies.registry import make_policy
 from frostline.problem.instance import Instance
-from frostline.problem.job import Fixed, Job, Locality, PlacementClass, Profiled, Work
+from frostline.problem.job import Elastic, Fixed, Job, Locality, PlacementClass, Profiled, Work
 from frostline.scheduler.scheduler import Scheduler
 from frostline.testing.audit import RULES, Auditor, SchedulerFactory
 from frostline.testing.code import instance_code
@@ -117,7 +117,8 @@ def check_policy(
 
     Each instance is run with every decision looked at, then three times more: again, with the jobs handed in at once
     in another order, and under other names. Jobs may be too large for the cluster, and durations range from a
-    microsecond to hours. Sizes are known; nothing is predicted.
+    microsecond to hours. Sizes are known; nothing is predicted. Work is elastic only where the policy changes its GPUs
+    or levels.
 
     Parameters
     ----------
@@ -162,7 +163,8 @@ def check_policy(
         raise UnknownNameError("claim", claim, CLAIMS)
     examples = as_int(examples, "check_policy", "examples", 1)
     auditor = Auditor(policy=chosen, claims=said, scheduler=scheduler)
-    drawn = contended_instances() if strategy is None else strategy
+    elastic = getattr(chosen, "elastic", False) or isinstance(chosen, PlanningPolicy)
+    drawn = contended_instances(elastic=elastic) if strategy is None else strategy
     search = _Search(auditor, drawn, examples, as_int(seed, "check_policy", "seed", 0), simplify=strategy is None)
     broken = search.broken()
     outcomes = [broken.get(rule) or Conformance(rule=rule, status=_status(rule, chosen, said)) for rule in RULES]
@@ -198,7 +200,7 @@ def _status(rule: str, policy: Policy, claims: frozenset[str]) -> Status:
     """Of a rule that is not broken."""
     claimed = {
         "guarantee": hasattr(policy, "promise"),
-        "fewest-victims": hasattr(policy, "restart_s"),
+        "fewest-victims": hasattr(policy, "restart_s") and not getattr(policy, "elastic", False),
         "no-ping-pong": hasattr(policy, "restart_s"),
         **{claim: claim in claims for claim in CLAIMS},
     }
@@ -206,8 +208,10 @@ def _status(rule: str, policy: Policy, claims: frozenset[str]) -> Status:
 
 
 @st.composite
-def contended_instances(draw: st.DrawFn, *, max_jobs: int = 6, max_gpus: int = 4, max_servers: int = 3) -> Instance:
-    """Small instances on which policies get into each other's way.
+def contended_instances(
+    draw: st.DrawFn, *, max_jobs: int = 6, max_gpus: int = 4, max_servers: int = 3, elastic: bool = False
+) -> Instance:
+    """Small instances on which jobs get into each other's way.
 
     Jobs are fixed or profiled, often alike, and some never fit; they take seconds in one half of the instances and
     hours in the other.
@@ -218,19 +222,24 @@ def contended_instances(draw: st.DrawFn, *, max_jobs: int = 6, max_gpus: int = 4
         Most jobs; there may be none.
     max_gpus, max_servers : int
         Most GPUs of a server, and most servers.
+    elastic : bool
+        Whether every other job may change its GPUs and freeze levels; then jobs take minutes in place of hours.
     """
     cluster = draw(clusters(max_gpus=max_gpus, max_servers=max_servers))
-    unit_s = draw(st.sampled_from([1, 400]))
+    unit_s = draw(st.sampled_from([1, 30 if elastic else 400]))
     drawn: list[Job] = []
     many = st.integers(min(4, max_jobs), max_jobs)
     for number in range(1, draw(st.integers(0, max_jobs) | many | many | many) + 1):
+        release_s, works = draw(st.just(0) | st.integers(0, 10)) * unit_s, _works(unit_s)
         job = Job(
             id=f"J{number}",
-            release_s=draw(st.just(0) | st.integers(0, 10)) * unit_s,
-            work=draw(_works(unit_s)),
+            release_s=release_s,
+            work=draw(works),
             gpus=draw(st.just(1) | st.integers(1, cluster.gpus) | st.integers(1, cluster.gpus + 1)),
             locality=draw(st.sampled_from(Locality)),
         )
+        if elastic and draw(st.booleans()):
+            job = job.replace(work=draw(_elastic_works(unit_s, job.gpus, cluster.gpus)))
         if draw(st.integers(0, 2)) == 2 and drawn:
             job = drawn[-1].replace(id=job.id, release_s=job.release_s)
         drawn.append(job)
@@ -248,6 +257,25 @@ def _works(unit_s: int) -> st.SearchStrategy[Work]:
         st.sampled_from([1.0, 1.5, 3.0]),
     )
     return st.builds(lambda duration_s: Fixed(duration_s=duration_s), seconds) | profiled
+
+
+@st.composite
+def _elastic_works(draw: st.DrawFn, unit_s: int, gpus: int, most_gpus: int) -> Elastic:
+    """Elastic work of up to 20 units on the GPUs that are asked for, on others, too, and at up to three levels."""
+    widths = sorted({gpus, *draw(st.sets(st.integers(1, most_gpus), max_size=2))})
+    slower, levels = draw(st.sampled_from([1.0, 1.5])), draw(st.integers(1, 3))
+    table = {
+        where: {width: tuple(step * 4 / (width + 3) * (8 - level) / 8 for level in range(levels)) for width in widths}
+        for where, step in [(PlacementClass.ONE_SERVER, 1.0), (PlacementClass.MANY_SERVERS, slower)]
+    }
+    return Elastic(
+        iterations=draw(st.integers(1, 20)) * unit_s,
+        widths=tuple(widths),
+        seconds_per_iteration=table,
+        compute_shares=(0.0, 0.25, 0.5)[:levels],
+        family="fine-tuning",
+        quality_budget_points=draw(st.sampled_from([0.0, 30.0])),
+    )
 
 
 class _HitError(Exception):

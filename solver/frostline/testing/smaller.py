@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import gcd
 
 from frostline.problem.cluster import Cluster
 from frostline.problem.instance import Instance
-from frostline.problem.job import Fixed, Job, Locality, Profiled
+from frostline.problem.job import Elastic, Fixed, Job, Locality, Profiled
 
 __all__ = ["simplicity", "smallest"]
 
@@ -19,7 +20,7 @@ def smallest(instance: Instance, holds: Callable[[Instance], bool]) -> Instance:
     """An instance for which a condition holds that no single step makes simpler.
 
     Steps take away a job, a server or a GPU, turn work into ``Fixed``, times into whole seconds and a locality into
-    ``any``, make widths and times smaller, and number the jobs.
+    ``any``, make widths and times smaller, one or all of them, and number the jobs.
 
     Parameters
     ----------
@@ -58,6 +59,7 @@ def simplicity(instance: Instance) -> tuple[float, ...]:
         len(cluster.servers),
         cluster.gpus,
         sum(not isinstance(job.work, Fixed) for job in jobs),
+        sum(len(job.work.widths) + job.work.levels for job in jobs if isinstance(job.work, Elastic)),
         sum(_LOCALITIES.index(job.locality) for job in jobs),
         sum(not time_s.is_integer() for job in jobs for time_s in (job.release_s, _length(job))),
         sum(job.gpus for job in jobs),
@@ -71,7 +73,7 @@ def _length(job: Job) -> float:
     """Seconds of fixed work, iterations of other work."""
     if isinstance(job.work, Fixed):
         return job.work.duration_s
-    return float(job.work.iterations) if isinstance(job.work, Profiled) else 0.0
+    return float(job.work.iterations) if isinstance(job.work, Profiled | Elastic) else 0.0
 
 
 def _simpler(instance: Instance) -> Iterator[Instance]:
@@ -82,6 +84,7 @@ def _simpler(instance: Instance) -> Iterator[Instance]:
     earliest_s = min((job.release_s for job in jobs), default=0.0)
     yield instance.replace(jobs=[job.replace(release_s=job.release_s - earliest_s) for job in jobs])
     yield instance.replace(jobs=[job.replace(id=f"J{number}") for number, job in enumerate(jobs, start=1)])
+    yield from _scaled(instance)
     for cluster in _clusters(instance.cluster):
         yield instance.replace(cluster=cluster)
         yield Instance(cluster=cluster, jobs=tuple(_clipped(job, cluster) for job in jobs))
@@ -90,6 +93,17 @@ def _simpler(instance: Instance) -> Iterator[Instance]:
     for changed in reversed(jobs):
         for other in _jobs(changed):
             yield instance.replace(jobs=[other if job is changed else job for job in jobs])
+
+
+def _scaled(instance: Instance) -> Iterator[Instance]:
+    """All times divided by what divides them all."""
+    times_s = [time_s for job in instance.jobs for time_s in (job.release_s, _length(job))]
+    if all(time_s.is_integer() for time_s in times_s) and (common := gcd(*map(int, times_s))) > 1:
+        jobs = [
+            _lasting(job.replace(release_s=job.release_s / common), int(_length(job)) // common)
+            for job in instance.jobs
+        ]
+        yield instance.replace(jobs=jobs)
 
 
 def _clusters(cluster: Cluster) -> Iterator[Cluster]:
@@ -110,7 +124,7 @@ def _narrower(instance: Instance) -> Iterator[Instance]:
     cluster = Cluster.uniform(1, gpus=instance.cluster.gpus - 1)
     for changed in instance.jobs:
         if changed.gpus > 1:
-            narrow = changed.replace(gpus=changed.gpus - 1)
+            narrow = _on(changed, changed.gpus - 1)
             yield Instance(
                 cluster=cluster,
                 jobs=tuple(_clipped(narrow if job is changed else job, cluster) for job in instance.jobs),
@@ -119,21 +133,50 @@ def _narrower(instance: Instance) -> Iterator[Instance]:
 
 def _clipped(job: Job, cluster: Cluster) -> Job:
     """The job, no wider than a cluster."""
-    return job.replace(gpus=min(job.gpus, cluster.gpus))
+    return _on(job, min(job.gpus, cluster.gpus))
+
+
+def _on(job: Job, most: int) -> Job:
+    """The job on so many GPUs; elastic work on its largest width up to that, and as it is where it has none."""
+    if isinstance(job.work, Elastic):
+        return job.replace(gpus=max((width for width in job.work.widths if width <= most), default=job.gpus))
+    return job.replace(gpus=most)
 
 
 def _jobs(job: Job) -> Iterator[Job]:
     for length in _numbers(_length(job), 1):
         yield job.replace(work=Fixed(duration_s=length))
-        if isinstance(job.work, Profiled):
-            work = Profiled(iterations=int(length), seconds_per_iteration=job.work.seconds_per_iteration)
-            yield job.replace(work=work)
+        if not isinstance(job.work, Fixed):
+            yield _lasting(job, int(length))
+    if isinstance(job.work, Elastic):
+        yield from (job.replace(work=work) for work in _plainer(job.work, job.gpus))
     for locality in _LOCALITIES:
         yield job.replace(locality=locality)
     for release_s in _numbers(job.release_s, 0):
         yield job.replace(release_s=release_s)
     for gpus in {1, max(job.gpus - 1, 1)}:
-        yield job.replace(gpus=gpus)
+        yield _on(job, gpus)
+
+
+def _lasting(job: Job, length: int) -> Job:
+    """The job with fixed work of so many seconds, or other work of so many iterations."""
+    if isinstance(job.work, Fixed):
+        return job.replace(work=Fixed(duration_s=length))
+    if isinstance(job.work, Profiled | Elastic):
+        return job.replace(work=replace(job.work, iterations=length))
+    return job
+
+
+def _plainer(work: Elastic, asked: int) -> Iterator[Elastic]:
+    """One width or one level less."""
+    table = work.seconds_per_iteration
+    for left_out in (width for width in work.widths if width != asked):
+        kept = {c: {w: row for w, row in rows.items() if w != left_out} for c, rows in table.items()}
+        widths = tuple(width for width in work.widths if width != left_out)
+        yield replace(work, widths=widths, seconds_per_iteration=kept)
+    if work.levels > 1:
+        lower = {c: {w: row[:-1] for w, row in rows.items()} for c, rows in table.items()}
+        yield replace(work, compute_shares=work.compute_shares[:-1], seconds_per_iteration=lower)
 
 
 def _numbers(value: float, least: int) -> Iterator[float]:

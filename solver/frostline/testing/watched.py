@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from frostline.policies.base import Decision, Policy, Preempt, Start, View, Wait
+from frostline.policies.base import Decision, Policy, Preempt, Reallocate, Start, View, Wait
 from frostline.policies.task import Running, Task
 from frostline.units import seconds
 
@@ -32,6 +32,7 @@ class Watched:
         self._policy, self._strict, self._work_conserving = policy, strict, work_conserving
         self.found: dict[str, str] = {}
         self._wasted: dict[str, tuple[int, tuple[int, int]]] = {}  # useless runs in a row, and what was known then
+        self._held: dict[str, tuple[list[int], tuple[int, int]]] = {}  # GPUs it had in turn, and what was known then
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._policy, name)
@@ -81,6 +82,8 @@ class Watched:
             self._look_at_idle_gpus(view)
         if isinstance(decision, Preempt):
             self._look_at_victims(view, decision)
+        elif isinstance(decision, Reallocate):
+            self._look_at_moves(view, decision)
         return decision
 
     def _asked(self, view: View) -> Decision:
@@ -119,20 +122,37 @@ class Watched:
                 "fewest-victims", f"at {_now(view)} it evicts {spared} for job {newcomer.job.id!r}, which fits without"
             )
         for run in victims:
-            self._look_at_waste(view, run, newcomer)
+            self._look_at_waste(view, run, f"evicts job {run.task.job.id!r} for job {newcomer.job.id!r}")
 
-    def _look_at_waste(self, view: View, run: Running, newcomer: Task) -> None:
+    def _look_at_moves(self, view: View, decision: Reallocate) -> None:
+        """No GPUs are taken from a task, or given to it, in vain, nor to and fro."""
+        for share in decision.shares:
+            run = view.runs.get(share.task.job.id)
+            if run is not None and run.task is share.task and run.gpus != share.gpus:
+                job, given = share.task.job.id, counted_gpus(share.gpus)
+                self._look_at_waste(view, run, f"gives job {job!r} {given} in place of {run.gpus}")
+                held, since = self._held.get(job, ([], _news(view)))
+                held = [*(held if since == _news(view) else []), run.gpus, share.gpus]
+                self._held[job] = held, _news(view)
+                if len(held) >= 6 and held[-6:-4] == held[-2:]:
+                    text = f"at {_now(view)} it gives job {job!r} {given} in place of {run.gpus}"
+                    self.note("no-ping-pong", f"{text}, again: nothing is new since it did so before")
+
+    def _look_at_waste(self, view: View, run: Running, what: str) -> None:
         """A run that ends before its restart has done nothing; twice in a row, and nothing new, that is for ever."""
-        victim, news = run.task.job.id, (view.arrived, view.arrived - len(view.waiting) - len(view.runs))
+        victim, news = run.task.job.id, _news(view)
         times, since = self._wasted.pop(victim, (0, news))
         if view.now_us - run.start_us > run.restart_us:
             return
         self._wasted[victim] = times, since = (times + 1 if since == news else 1), news
         if times > 1:
-            text = f"at {_now(view)} it evicts job {victim!r} for job {newcomer.job.id!r}"
-            self.note(
-                "no-ping-pong", f"{text}: nothing is new, and job {victim!r} has done nothing in its last two runs"
-            )
+            why = f"nothing is new, and job {victim!r} has done nothing in its last two runs"
+            self.note("no-ping-pong", f"at {_now(view)} it {what}: {why}")
+
+
+def _news(view: View) -> tuple[int, int]:
+    """How many jobs have arrived, and how many of them have ended."""
+    return view.arrived, view.arrived - len(view.waiting) - len(view.runs)
 
 
 def _spared(view: View, newcomer: Task, victims: Sequence[Running]) -> str | None:
@@ -185,6 +205,9 @@ def _told(decision: object) -> str:
     if isinstance(decision, Preempt):
         victims = ", ".join(repr(victim.job.id) for victim in decision.victims)
         return f"evicts {victims} for job {decision.task.job.id!r}"
+    if isinstance(decision, Reallocate):
+        shares = (f"{share.gpus} to {share.task.job.id!r} at level {share.level}" for share in decision.shares)
+        return f"reallocates GPUs, {', '.join(shares) or 'none'}"
     if isinstance(decision, Wait):
         return "waits" if decision.until_us is None else f"waits until {seconds(decision.until_us):.15g} s"
     return f"answers {decision!r}"

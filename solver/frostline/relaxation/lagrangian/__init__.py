@@ -2,6 +2,7 @@
 
 from frostline.relaxation.lagrangian.ascent import SCALES, Ascent, best_prices, one_shot
 from frostline.relaxation.lagrangian.certificate import certificate_of
+from frostline.relaxation.lagrangian.last import prove_last
 from frostline.relaxation.lagrangian.prices import Evaluation, Prices, evaluate
 from frostline.relaxation.lagrangian.problem import Option, PriceProblem, price_problem
 from frostline.relaxation.lagrangian.tree import Leaf, Split, Tighten, Tree, prove
@@ -25,4 +26,5 @@ __all__ = [
     "one_shot",
     "price_problem",
     "prove",
+    "prove_last",
 ]

@@ -42,16 +42,18 @@ def certificate_of(
     (10, [1, 2, 3], ['gpu'])
     """
     nodes: str | list[object]
+    stated = problem.document
     if isinstance(proof, Evaluation):
         nodes, bound = [_leaf(problem, proof.prices)], proof.bound
     elif isinstance(proof, Tree):
         nodes, bound = [_node(problem, node) for node in proof.nodes], proof.bound
+        stated |= {"weight": "last"} if proof.last_only else {}
     else:
         nodes = proof
     content = {
         "format": "frostline/certificate",
         "version": 1,
-        "problem": problem.document,
+        "problem": stated,
         "bound": bound,
         "proof": nodes,
     }

@@ -69,7 +69,7 @@ class Tree:
     Parameters
     ----------
     target : int
-        Total in ticks that is to be proved.
+        Total, or last completion, in ticks that is to be proved.
     bound : int
         What is proved: the target if ``complete``.
     nodes : tuple of Split, Tighten or Leaf
@@ -78,6 +78,8 @@ class Tree:
         Whether the target is proved.
     explored : int
         Nodes that were looked at.
+    last_only : bool
+        Whether only the last completion counts.
     """
 
     target: int
@@ -85,6 +87,7 @@ class Tree:
     nodes: tuple[Node, ...]
     complete: bool
     explored: int
+    last_only: bool = False
 
 
 def prove(

@@ -204,7 +204,9 @@ def test_records_of_large_instances_go_together(name: str) -> None:
     record = RECORDS[name]
     assert record.bound.us <= record.value.us
     assert record.jobs == instance_entry(name).recipe["jobs"]  # type: ignore[index]
-    assert record.value.method in attempt.POLICIES
+    assert (
+        record.value.method.split(" at ")[0].split(",")[0] in attempt.POLICIES
+    )  # the rest tells how widths were chosen
 
 
 @pytest.mark.parametrize("name", ["online/pool-01"])

@@ -182,7 +182,7 @@ class Combination:
         self._in_batches = [i for i in range(len(names)) if all(i != other for other, _ in alone)]
         self._said: dict[str, _Said] = {}
         self._standings: dict[Context, _Standing] = {}
-        self._wider: dict[Context, list[float | None]] = {}  # mean losses but for the narrowest context, until they change
+        self._wider: dict[Context, list[float | None]] = {}  # mean losses in wider contexts, until they change
 
     def declare(self, job_id: str, size: float) -> None:
         """The user says how large a job will be."""

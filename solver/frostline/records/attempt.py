@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from frostline.errors import InvalidValueError
@@ -16,7 +18,17 @@ from frostline.relaxation.lagrangian import PriceProblem, Tree, best_prices, cer
 from frostline.simulation import simulate
 from frostline.units import as_finite, as_int
 
-__all__ = ["Effort", "FoundBound", "FoundSchedule", "best_bound", "best_schedule", "choices_of", "policy_schedule"]
+__all__ = [
+    "POLICIES",
+    "WIDTH_RULES",
+    "Effort",
+    "FoundBound",
+    "FoundSchedule",
+    "best_bound",
+    "best_schedule",
+    "choices_of",
+    "policy_schedule",
+]
 
 POLICIES = ("asrpt", "easy", "sjf", "smallest-area")
 """Policies whose schedules a search starts from."""
@@ -114,16 +126,51 @@ def _with_levels(instance: Instance, schedule: Schedule) -> Schedule:
     return Schedule(segments=segments, refused=schedule.refused, policy=schedule.policy)
 
 
-def policy_schedule(instance: Instance, policy: str) -> Schedule:
-    """Schedule of a policy, in which elastic jobs run on the GPUs they ask for, frozen as far as they may be."""
-    return _with_levels(instance, simulate(at_last_level(instance), policy).schedule)
+def policy_schedule(instance: Instance, method: str) -> Schedule:
+    """Schedule of a method that is a policy, alone or with one of :data:`WIDTH_RULES`.
+
+    Elastic jobs run on the GPUs they ask for, or on those of the rule, and are frozen as far as they may be.
+    """
+    policy, _, rule = method.partition(" at ")
+    plain = at_last_level(instance)
+    return _with_levels(instance, simulate(WIDTH_RULES[rule](plain) if rule else plain, policy).schedule)
+
+
+def _at_priced_widths(instance: Instance) -> Instance:
+    """The instance in which each elastic job asks for the width that is cheapest by the best prices of GPUs."""
+    problem = price_problem(instance, elastic=True)
+    found = dict(zip(problem.ids, problem.width[best_prices(problem).best.option].tolist(), strict=True))
+    return instance.replace(jobs=[job.replace(gpus=found.get(job.id, job.gpus)) for job in instance.jobs])
+
+
+def _at_twice_the_widths(instance: Instance) -> Instance:
+    return instance.replace(jobs=[job.replace(gpus=_twice(job)) for job in instance.jobs])
+
+
+def _twice(job: Job) -> int:
+    """The least width of an elastic job that is twice what it asks for, or the widest."""
+    if not isinstance(job.work, Elastic):
+        return job.gpus
+    return next((width for width in job.work.widths if width >= 2 * job.gpus), job.work.widths[-1])
+
+
+WIDTH_RULES: Mapping[str, Callable[[Instance], Instance]] = MappingProxyType(
+    {"priced widths": _at_priced_widths, "twice the widths": _at_twice_the_widths}
+)
+"""Other widths for elastic jobs than those they ask for."""
+
+
+def _methods(instance: Instance) -> list[str]:
+    """Policies, and where there are elastic jobs the same with each rule of widths."""
+    rules = [f" at {rule}" for rule in WIDTH_RULES] if choices_of(instance) == "elastic" else []
+    return [policy + rule for rule in ("", *rules) for policy in POLICIES]
 
 
 def best_schedule(instance: Instance, effort: Effort, known: Schedule | None = None) -> FoundSchedule:
     """Schedule of the least sum of completion times that an effort finds.
 
-    Those of four policies come first; of up to 1,000 jobs, :func:`~frostline.offline.solve` goes on from the best, with
-    lists alone where there are more than 250.
+    Those of four policies come first, with several widths of elastic jobs. Of up to 1,000 jobs,
+    :func:`~frostline.offline.solve` goes on from the best, with lists alone where there are more than 250.
 
     Parameters
     ----------
@@ -142,7 +189,7 @@ def best_schedule(instance: Instance, effort: Effort, known: Schedule | None = N
     (138000000, 138000000)
     """
     plain = at_last_level(instance)
-    tried = [(policy_schedule(instance, name), name) for name in POLICIES]
+    tried = [(policy_schedule(instance, name), name) for name in _methods(instance)]
     tried += [] if known is None else [(known, "known")]
     first, name = min(tried, key=lambda pair: total_us(pair[0]))
     if len(instance.jobs) > _MOST_SOLVED:

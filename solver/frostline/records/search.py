@@ -87,21 +87,26 @@ def improve(
     """
     home, chosen = Path(folder), effort or Effort()
     for name in names:
-        records = read_records(home)
         instance = load_named_instance(name)
-        old = records.get(name)
+        old = read_records(home).get(name)
         faults = () if old is None else faults_of(old, instance, home)
         known = None if faults else old
         if known is not None and not again and _settled(known, chosen):
             yield Outcome(record=known, verdict=Verdict.SKIPPED)
             continue
         attempt = _Attempt(instance, home, chosen, known)
-        records[name] = attempt.record()
-        places = {one: place for place, one in enumerate(instance_names())}
-        write_records(home, sorted(records.values(), key=lambda record: places.get(record.name, len(places))))
+        new = attempt.record()
+        _keep(home, new)
         if attempt.interrupted:
             raise KeyboardInterrupt
-        yield Outcome(record=records[name], verdict=_verdict(known, records[name]), faults=faults)
+        yield Outcome(record=new, verdict=_verdict(known, new), faults=faults)
+
+
+def _keep(folder: Path, record: Record) -> None:
+    """Write a record into the file as it is now."""
+    records = read_records(folder) | {record.name: record}
+    places = {name: place for place, name in enumerate(instance_names())}
+    write_records(folder, sorted(records.values(), key=lambda one: places.get(one.name, len(places))))
 
 
 def _settled(record: Record, effort: Effort) -> bool:

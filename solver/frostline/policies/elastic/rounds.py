@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from itertools import chain
 from typing import Any
 
 from frostline.errors import InvalidValueError
 from frostline.policies.base import Decision, Reallocate, Share, View, Wait
 from frostline.policies.task import Task
+from frostline.problem.job import Elastic
 from frostline.units import as_finite, as_int, duration_us
 
 __all__ = ["RoundPolicy", "as_flag"]
@@ -78,7 +80,9 @@ class RoundPolicy:
     def decide(self, view: View) -> Decision:
         """Reallocate at the beginning of a round, or at an event; else wait for the next round."""
         now_us, round_us = view.now_us, self._round_us
-        next_us = (now_us // round_us + 1) * round_us
+        # Where no job is elastic, little changes between events: look again ever more rarely after the last one.
+        idle_us = 0 if _any_elastic(view) else now_us - (view.event_us or 0)
+        next_us = ((now_us + idle_us) // round_us + 1) * round_us
         something_new = now_us % round_us == 0 or (self.event_driven and view.event_us == now_us)
         if view.reallocated_us == now_us or not something_new:
             return Wait(next_us)
@@ -88,6 +92,12 @@ class RoundPolicy:
     def shares(self, view: View) -> tuple[Share, ...]:
         """What changes: tasks with the GPUs and levels that they are to have from now on."""
         raise NotImplementedError
+
+
+def _any_elastic(view: View) -> bool:
+    """Whether a task that waits or runs is elastic."""
+    waiting, running = view.waiting.tasks.values(), (run.task for run in view.runs.values())
+    return any(isinstance(task.job.work, Elastic) for task in chain(waiting, running))
 
 
 def as_flag(value: object, subject: str, name: str) -> bool:

@@ -23,7 +23,7 @@ __all__ = ["EXAMPLES", "run"]
 
 EXAMPLES = examples(
     "bench --only tiny,small",
-    "bench --only 'small/pool-*' --policy asrpt,sjf,easy",
+    "bench --only small/pool-* --policy asrpt,sjf,easy",
     "bench --check",
     "bench --reprove --only small --nodes 2000 --folder instances",
 )

@@ -79,15 +79,27 @@ class RoundPolicy:
 
     def decide(self, view: View) -> Decision:
         """Reallocate at the beginning of a round, or at an event; else wait for the next round."""
-        now_us, round_us = view.now_us, self._round_us
-        # Where no job is elastic, little changes between events: look again ever more rarely after the last one.
-        idle_us = 0 if _any_elastic(view) else now_us - (view.event_us or 0)
-        next_us = ((now_us + idle_us) // round_us + 1) * round_us
-        something_new = now_us % round_us == 0 or (self.event_driven and view.event_us == now_us)
+        now_us, event_us = view.now_us, view.event_us
+        looks, next_us = self._look(view)
+        something_new = looks or (self.event_driven and event_us == now_us)
         if view.reallocated_us == now_us or not something_new:
             return Wait(next_us)
         shares = self.shares(view)
         return Reallocate(shares, next_us) if shares else Wait(next_us)
+
+    def _look(self, view: View) -> tuple[bool, int]:
+        """Whether a round begins now, and when the next one does.
+
+        Where no job is elastic little changes between events: then only the 1st, 2nd, 4th, 8th, ... round after the
+        last one counts.
+        """
+        number, past = divmod(view.now_us, self._round_us)
+        if _any_elastic(view):
+            return not past, (number + 1) * self._round_us
+        first = (view.event_us or 0) // self._round_us
+        since = number - first
+        begins = not past and since > 0 and not since & (since - 1)
+        return begins, (first + (1 << since.bit_length())) * self._round_us
 
     def shares(self, view: View) -> tuple[Share, ...]:
         """What changes: tasks with the GPUs and levels that they are to have from now on."""

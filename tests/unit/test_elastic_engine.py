@@ -248,3 +248,13 @@ def test_levels_alone_need_no_restart() -> None:
     schedule = Schedule.of(GOOD, level_change_us=500_000)
     assert check_schedule(instance, schedule).faults == ()
     assert measure(instance, schedule).evictions == 0
+
+
+def test_interruptions_that_nobody_counts_leave_a_job_the_time_of_its_best_choices() -> None:
+    instance = Instance(cluster=Cluster.pool(4), jobs=(job(),))
+    # Two of ten iterations at 0.6 s on two GPUs, then eight at 0.4 s with frozen layers: 4.4 s are enough.
+    halves = (Segment("a", 0, 2 * S, TWO), Segment("a", 3 * S, 5_400_000, TWO, 1))
+    assert check_schedule(instance, Schedule.of(halves), allow_interruptions=True).faults == ()
+    shorter = Schedule.of((halves[0], halves[1]._replace(end_us=5_399_999)))
+    (fault,) = check_schedule(instance, shorter, allow_interruptions=True).faults
+    assert (fault.kind, "takes at least 4400000 µs" in fault.text) == (FaultKind.WRONG_DURATION, True)

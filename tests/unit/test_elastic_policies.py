@@ -23,7 +23,8 @@ from frostline.policies.elastic.pollux import fair_rates, power_mean_values, res
 from frostline.policies.elastic.prices import completion_order, work_prices
 from frostline.policies.elastic.sia import configurations, sia_costs
 from frostline.policies.task import Offer, Running
-from frostline.problem import Cluster, Elastic, Fixed, Instance, Job, Placement, Schedule
+from frostline.problem import Cluster, Elastic, Fixed, Instance, Job, Placement, Schedule, Server
+from frostline.scheduler import Scheduler
 from frostline.simulation import run
 from frostline.simulation.accuracy import frozen_stretches
 
@@ -79,6 +80,7 @@ def menu_of(*rows: tuple[list[int], list[float], int], age_s: float = 60.0, evic
         first=np.array(first),
         job=np.repeat(np.arange(len(rows)), counts),
         gpus=np.concatenate([[0, *each.gpus] for each in options]),
+        spread=np.zeros(first[-1], bool),
         seconds=np.concatenate([[np.inf, *each.seconds[:, 0]] for each in options]),
         held=np.array(held),
         done=[0] * len(rows),
@@ -287,6 +289,29 @@ class TestRounds:
         play(Noting(), job("a", times={1: (1.0,)}), job("b", 5, times={1: (1.0,)}))
         named = [[share.task.job.id for share in shares] for shares in seen if shares]
         assert named == [["a"], ["b"]]
+
+    @pytest.mark.parametrize("policy", ["pollux", "sia", "icefrog"])
+    def test_a_job_that_outlives_its_work_is_left_running(self, policy: str) -> None:
+        scheduler = Scheduler(TWO, policy)
+        for submitted in (job("a", iterations=10), job("b", iterations=10**6)):
+            scheduler.submit(submitted)
+        assert {start.job for start in scheduler.advance(0).starts} == {"a", "b"}
+        for now_s in (300, 600, 900):  # nobody reports that the first one has ended
+            assert "a" not in scheduler.advance(now_s).evictions
+
+    def test_a_job_does_not_sway_between_one_server_and_a_width_that_it_gets_on_two_alone(self) -> None:
+        cluster = Cluster(servers=[Server(id="s0", gpus=1), Server(id="s1", gpus=2)])
+        table = {"one_server": {1: (1.0,), 2: (0.8,)}, "many_servers": {1: (1.5,), 2: (1.2,)}}
+        work = Elastic(iterations=343, widths=(1, 2), seconds_per_iteration=table)
+        jobs = (
+            Job(id="a", release_s=0, gpus=1, work=Fixed(duration_s=135)),
+            Job(id="b", release_s=0, gpus=1, work=work),
+            Job(id="c", release_s=120, gpus=1, work=Fixed(duration_s=121)),
+        )
+        schedule = run(Instance(cluster=cluster, jobs=jobs), make_policy("icefrog:round_s=60"))
+        spread = [s for s in schedule.segments if s.job == "b" and len(s.placement.loads) > 1]
+        assert spread == []
+        assert schedule.evictions <= 1  # it takes two GPUs of one server once they are free
 
     @pytest.mark.parametrize("policy", ["pollux", "sia", "icefrog"])
     def test_rigid_work_is_one_option(self, policy: str) -> None:

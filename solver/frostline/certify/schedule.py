@@ -21,7 +21,8 @@ from frostline.problem.pieces import Pieces, pieces_of, servers_needed
 from frostline.problem.placement import Placement
 from frostline.problem.refusal import never_fits
 from frostline.problem.schedule import Schedule, Segment, goes_on
-from frostline.timing.duration import fastest_us, job_duration_us, left_after
+from frostline.timing.duration import job_duration_us, left_after
+from frostline.timing.options import least_of
 from frostline.units import instant_us, seconds
 
 __all__ = ["Fault", "FaultKind", "Report", "check_schedule"]
@@ -104,7 +105,7 @@ def check_schedule(instance: Instance, schedule: Schedule, *, allow_interruption
         ``level_change_us`` of the schedule.
     allow_interruptions : bool
         Whether a job may run in several pieces where the schedule tells no restart. Their total length must then be at
-        least the shortest run time of the job.
+        least the shortest run time of the job, whatever elastic work may choose.
 
     Returns
     -------
@@ -281,24 +282,19 @@ class _Checker:
             yield from self._pieces_of(self._jobs[job_id], segments)
         elif job_id in self._jobs:
             total_us = sum(segment.end_us - segment.start_us for segment in segments)
-            least_us = fastest_us(self._jobs[job_id], self.instance.cluster)
+            least_us = least_of(self._jobs[job_id], self.instance.cluster).duration_us
             if total_us < least_us:
                 text = f"job {job_id!r} runs for {total_us} µs in all but takes at least {least_us} µs"
                 yield self._at(FaultKind.WRONG_DURATION, segments[0], text)
 
-    def _pauses(self, segments: Sequence[Segment]) -> Iterator[int]:
-        """Microseconds at the start of each piece of a job in which it does nothing."""
-        yield 0
-        for before, after in pairwise(segments):
-            yield self.schedule.level_change_us if goes_on(before, after) else self.schedule.restart_us or 0
-
     def _pieces_of(self, job: Job, segments: Sequence[Segment]) -> Iterator[Fault]:
         """Go through the pieces of a job, each with what the others before have left of it."""
         left, cluster = job, self.instance.cluster
-        for i, (segment, pause_us) in enumerate(zip(segments, self._pauses(segments), strict=True)):
+        for i, segment in enumerate(segments):
             if not _is_interval(segment) or [*self._place(job, segment), *self._level(job, segment)]:
                 return  # told already; how much it does there nobody knows
             yield from self._warm_up(job, segment, left)
+            pause_us = self.schedule.pause_us(segments[i - 1] if i else None, segment)
             ran_us, where, level = segment.end_us - segment.start_us, segment.placement, segment.freeze_level
             needed_us = pause_us + job_duration_us(left, cluster, where, level)
             last = i == len(segments) - 1

@@ -25,7 +25,7 @@ EXAMPLES = examples(
     "bench --only tiny,small",
     "bench --only small/pool-* --policy asrpt,sjf,easy",
     "bench --check",
-    "bench --reprove --only small --nodes 2000 --folder instances",
+    "bench --reprove --only tiny/pool-01 --folder instances",
 )
 
 _EFFORT = Effort()

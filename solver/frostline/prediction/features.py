@@ -7,12 +7,9 @@ learn from: no size enters the row of a job that was submitted before that size 
 from __future__ import annotations
 
 import math
-import re
-import zlib
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +17,7 @@ from numpy.typing import NDArray
 
 from frostline.prediction.history import is_usable, name_stem
 from frostline.prediction.model import Finished
+from frostline.prediction.name_codes import BUCKETS, code_of, ngrams
 from frostline.problem.job import Elastic, Fixed, Job, Profiled, Training, Work
 from frostline.problem.order import natural_key
 from frostline.units import US_PER_S
@@ -39,9 +37,8 @@ LEVELS = (
 )
 """Which finished jobs a history is taken from, finest first. A level without one repeats what the next coarser says."""
 
-_BUCKETS = 8
 _NUMBERS = ("gpus", "params", "batch", "iteration_s", "estimate")
-_PROFILE = (*_NUMBERS, "iterations", "user", "group", "model", *(f"ngrams{bucket}" for bucket in range(_BUCKETS)))
+_PROFILE = (*_NUMBERS, "iterations", "user", "group", "model", *(f"ngrams{bucket}" for bucket in range(BUCKETS)))
 _SUBMISSION = ("hour", "weekday", "submitted_together", "since_submission")
 _PAST = ("last", "median", "long_median", "mean", "spread", "count", "since_finish")
 _WAITING = ("unfinished", "unfinished_age")
@@ -110,51 +107,6 @@ class Learned(NamedTuple):
     jobs: list[str]
 
 
-def _bucket(piece: bytes) -> int:
-    return zlib.crc32(piece) % _BUCKETS
-
-
-_word_bucket = lru_cache(maxsize=2**16)(_bucket)
-_LETTERS = bytes(code if chr(code).isalpha() and code < 128 else 32 for code in range(256))
-# A checksum is linear in its bits, so that of three bytes is the exclusive or of what each of them contributes.
-_FIRST, _SECOND, _THIRD = (
-    bytes(_bucket(before + bytes([code]) + after) ^ (_bucket(bytes(3)) if before else 0) for code in range(256))
-    for before, after in ((b"", bytes(2)), (bytes(1), bytes(1)), (bytes(2), b""))
-)
-
-
-def _ngrams(name: str) -> list[float]:
-    """How often trigrams and words of a name fall into each bucket."""
-    if not name:
-        return [0.0] * _BUCKETS
-    text = f" {name.lower()} "
-    if not text.isascii():
-        return _ngrams_of_any(text)
-    raw = text.encode()
-    parts = (raw[:-2].translate(_FIRST), raw[1:-1].translate(_SECOND), raw[2:].translate(_THIRD))
-    first, second, third = (int.from_bytes(part) for part in parts)
-    buckets = (first ^ second ^ third).to_bytes(len(raw) - 2)
-    counts: list[float] = [*map(buckets.count, range(_BUCKETS))]
-    for word in raw.translate(_LETTERS).split():
-        counts[_word_bucket(word)] += 1.0
-    return counts
-
-
-def _ngrams_of_any(text: str) -> list[float]:
-    """The same in no hurry, for letters that are more than a byte."""
-    counts = [0.0] * _BUCKETS
-    pieces = [text[start : start + 3] for start in range(len(text) - 2)]
-    for piece in pieces + re.findall(r"[^\W\d_]+", text):
-        counts[_bucket(piece.encode("utf-8", "surrogatepass"))] += 1.0
-    return counts
-
-
-@lru_cache(maxsize=2**16)
-def _code(text: str) -> float:
-    """A number for a text, the same in every process, exact in single precision; 0 where there is none."""
-    return float(1 + (zlib.crc32(text.encode("utf-8", "surrogatepass")) >> 9)) if text else 0.0
-
-
 class _Kind(NamedTuple):
     """What the work of a job tells of its size: nothing in it depends on the size."""
 
@@ -210,7 +162,7 @@ class _Profile(NamedTuple):
         """The columns that follow from all but its name; the user's estimate, which does not, is left out as 0."""
         kind = self.kind
         numbers = [math.log(self.gpus), kind.params, kind.batch, kind.iteration_s, 0.0, float(kind.iterations)]
-        return [*numbers, _code(self.user), _code(self.group), _code(kind.model)]
+        return [*numbers, code_of(self.user), code_of(self.group), code_of(kind.model)]
 
 
 class _Shared(NamedTuple):
@@ -584,7 +536,7 @@ class JobFeatures:
                 shared = self._shared_by(profile)
                 slots += shared.slots
                 rows += shared.columns
-                rows += _ngrams(profile.name)
+                rows += ngrams(profile.name)
             found.append(position)
         if new:
             self._rows.extend(rows)

@@ -92,6 +92,10 @@ class Elastic:
         """Number of freeze levels, level 0 included."""
         return len(self.compute_shares)
 
+    def warm_up_iterations(self, total: int) -> int:
+        """Iterations of so many in all before which nothing is frozen, rounded up."""
+        return int(-(Fraction(repr(self.warm_up)) * total // -1))
+
     def may_freeze(self, done: int, total: int) -> bool:
         """Whether the warm-up is over once so many of all iterations are done.
 
@@ -101,7 +105,7 @@ class Elastic:
         >>> work.may_freeze(2, 30), work.may_freeze(3, 30)
         (False, True)
         """
-        return done >= Fraction(repr(self.warm_up)) * total
+        return done >= self.warm_up_iterations(total)
 
     def seconds(self, gpus: int, placement_class: PlacementClass, level: int = 0) -> float:
         """Effective seconds of one reference iteration.

@@ -134,6 +134,12 @@ class Schedule:
         """How often a job lost its GPUs before it was complete."""
         return len(self.segments) - len({segment.job for segment in self.segments}) - self.level_changes
 
+    def pause_us(self, before: Segment | None, after: Segment) -> int:
+        """Microseconds at the start of a piece of a job in which it does nothing, after the piece before it, if any."""
+        if before is None:
+            return 0
+        return self.level_change_us if goes_on(before, after) else self.restart_us or 0
+
     @property
     def level_changes(self) -> int:
         """How often a job went on at another freeze level on the same GPUs."""

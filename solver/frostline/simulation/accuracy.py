@@ -12,7 +12,7 @@ from frostline.freezing.curve import TrainingCurve, training_curve
 from frostline.problem.frozen import FrozenMap
 from frostline.problem.instance import Instance
 from frostline.problem.job import Elastic, Job
-from frostline.problem.schedule import Schedule, Segment, goes_on
+from frostline.problem.schedule import Schedule, Segment
 from frostline.timing.duration import left_after
 from frostline.units import as_finite, instant_us, seconds
 
@@ -255,20 +255,13 @@ def _replayed(job: Job, instance: Instance, schedule: Schedule, pieces: Sequence
     for number, piece in enumerate(pieces):
         ends_at = total
         if number < len(pieces) - 1:
-            useful_us = max(piece.end_us - piece.start_us - _pause_us(schedule, pieces, number), 0)
+            before = pieces[number - 1] if number else None
+            useful_us = max(piece.end_us - piece.start_us - schedule.pause_us(before, piece), 0)
             left = left_after(left, instance.cluster, piece.placement, useful_us, piece.freeze_level)
             ends_at = total - _iterations(left)
         if piece.freeze_level and ends_at > done:
             yield done, ends_at, piece.freeze_level
         done = ends_at
-
-
-def _pause_us(schedule: Schedule, pieces: Sequence[Segment], number: int) -> int:
-    """Microseconds at the start of a piece in which its job does nothing."""
-    if not number:
-        return 0
-    changes = goes_on(pieces[number - 1], pieces[number])
-    return schedule.level_change_us if changes else schedule.restart_us or 0
 
 
 def _iterations(job: Job) -> int:

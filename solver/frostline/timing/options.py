@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from fractions import Fraction
 from typing import NamedTuple
 
 from frostline.problem.cluster import Cluster
@@ -64,7 +63,7 @@ def least_of(job: Job, cluster: Cluster, choices: Choices = Choices.ELASTIC) -> 
     if choices is Choices.ASKED or not isinstance(work, Elastic):
         duration_us = fastest_us(job, cluster)
         return Least(duration_us, job.gpus * duration_us)
-    warm_up = -(Fraction(repr(work.warm_up)) * work.iterations // -1)
+    warm_up = work.warm_up_iterations(work.iterations)
     ways = list(_ways(job, work, cluster, choices))
     parts = [(warm_up, [(gpus, row[0]) for gpus, row in ways])]
     parts.append((work.iterations - warm_up, [(gpus, row[-1]) for gpus, row in ways]))

@@ -18,7 +18,6 @@ from frostline.problem.elastic import MOST_FREEZE_LEVELS, Elastic
 
 __all__ = ["LevelRules", "OptionLevels", "option_levels"]
 
-_IN_ONE = -1
 _SLACK = 1e-9  # points by which a debt may exceed a budget before a level is lowered: the last bits of sums
 
 
@@ -83,30 +82,25 @@ def option_levels(menu: RoundMenu, view: View, rules: LevelRules) -> OptionLevel
     return found
 
 
-def _spread_row(menu: RoundMenu, job: int) -> int:
-    """Row of the option that a task has on many servers, -1 where there is none."""
-    run = menu.runs[job]
-    return _IN_ONE if run is None or len(run.loads) == 1 else int(menu.held[job] - menu.first[job]) - 1
+def _spread_rows(menu: RoundMenu, job: int) -> bytes:
+    """Whether each row of the options of a task is on many servers."""
+    return menu.spread[menu.first[job] + 1 : menu.first[job + 1]].tobytes()
 
 
 def _table(menu: RoundMenu, job: int) -> Floats:
-    """Seconds of the options of a task by level, of the one that it has where it runs."""
-    return _seconds(menu.options[job], _spread_row(menu, job))
+    """Seconds of the options of a task by level, where it would have them."""
+    return _seconds(menu.options[job], _spread_rows(menu, job))
 
 
 @lru_cache(maxsize=4096)
-def _seconds(options: Options, spread_row: int) -> Floats:
-    if spread_row == _IN_ONE:
-        return options.seconds
-    seconds = options.seconds.copy()
-    seconds[spread_row] = options.spread[spread_row]
-    return seconds
+def _seconds(options: Options, spread_rows: bytes) -> Floats:
+    return np.where(np.frombuffer(spread_rows, bool)[:, None], options.spread, options.seconds)
 
 
 @lru_cache(maxsize=4096)
-def _hulls(options: Options, spread_row: int, a: float) -> Hulls:
+def _hulls(options: Options, spread_rows: bytes, a: float) -> Hulls:
     weights = [share**a for share in options.shares]
-    return hulls_of(_seconds(options, spread_row), weights, MOST_FREEZE_LEVELS)
+    return hulls_of(_seconds(options, spread_rows), weights, MOST_FREEZE_LEVELS)
 
 
 def _freezing(menu: RoundMenu, view: View, job: int) -> _Freezing | None:
@@ -126,7 +120,7 @@ def _freezing(menu: RoundMenu, view: View, job: int) -> _Freezing | None:
 
 def _planned(menu: RoundMenu, tasks: list[_Freezing]) -> list[tuple[_Freezing, Ints, Floats]]:
     """Each task with the levels of its options, and the seconds of a unit of work at them; all in one go."""
-    each = [_hulls(menu.options[task.job], _spread_row(menu, task.job), task.law.a) for task in tasks]
+    each = [_hulls(menu.options[task.job], _spread_rows(menu, task.job), task.law.a) for task in tasks]
     counts = [len(hulls.level) for hulls in each]
     level, weight, seconds = zip(*each, strict=True)
     hulls = Hulls(np.concatenate(level), np.concatenate(weight), np.concatenate(seconds))

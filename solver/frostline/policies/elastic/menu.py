@@ -8,7 +8,9 @@ import numpy as np
 
 from frostline.policies.base import View
 from frostline.policies.elastic.options import Flags, Floats, Ints, Options, options_of, units_of
+from frostline.policies.eviction import may_be_evicted
 from frostline.policies.task import Running, Task
+from frostline.problem.job import Locality
 from frostline.units import US_PER_S
 
 __all__ = ["RoundMenu", "round_menu"]
@@ -32,8 +34,11 @@ class RoundMenu:
         First option of each task.
     job, gpus : ndarray of int64, shape (options,)
         Task and GPUs of each option.
+    spread : ndarray of bool, shape (options,)
+        Whether an option is on many servers although one could hold it: the one that a task has, where it runs so; of
+        the others those that would be if this task alone moved now. Where others must make room, the best is hoped for.
     seconds : ndarray of float64, shape (options,)
-        Seconds of a unit of work at level 0, infinite where it waits; of the option that a task has, where it runs.
+        Seconds of a unit of work at level 0 there, infinite where it waits.
     held : ndarray of int64, shape (tasks,)
         Option that each task has now.
     done, total : list of int, shape (tasks,)
@@ -52,6 +57,7 @@ class RoundMenu:
     first: Ints
     job: Ints
     gpus: Ints
+    spread: Flags
     seconds: Floats
     held: Ints
     done: list[int]
@@ -80,8 +86,8 @@ class RoundMenu:
 
     @property
     def left(self) -> Floats:
-        """Units of work left, shape (tasks,)."""
-        return np.array([total - done for total, done in zip(self.total, self.done, strict=True)], float)
+        """Units of work left, at least one, shape (tasks,)."""
+        return np.array([max(total - done, 1) for total, done in zip(self.total, self.done, strict=True)], float)
 
 
 def round_menu(view: View, most_evictions: int) -> RoundMenu:
@@ -99,8 +105,7 @@ def round_menu(view: View, most_evictions: int) -> RoundMenu:
         (task.number, task, None) for task in view.waiting.tasks.values()
     ]
     for run in view.runs.values():
-        past = run.task.past
-        if run.start_us < view.now_us and (0 if past is None else past.evictions) < most_evictions:
+        if may_be_evicted(run, view.now_us, most_evictions):
             entries.append((run.number, run.task, run))
         else:
             capacity -= run.gpus
@@ -109,17 +114,23 @@ def round_menu(view: View, most_evictions: int) -> RoundMenu:
     options = [options_of(task, view.cluster) for task in tasks]
     counts = [1 + len(each.gpus) for each in options]
     first = np.cumsum([0, *counts])
-    gpus, seconds = _flat(options, first)
+    job = np.repeat(np.arange(len(tasks)), counts)
+    gpus = _flat([each.gpus.tolist() for each in options], 0).astype(np.int64)
+    held = _held(runs, options, first)
+    spread = _spread(view, tasks, runs, gpus, job, held)
+    many = _flat([each.spread[:, 0].tolist() for each in options], np.inf)
+    best = _flat([each.seconds[:, 0].tolist() for each in options], np.inf)
     done = [view.done(task) for task in tasks]
     return RoundMenu(
         tasks=tasks,
         runs=runs,
         options=options,
         first=first,
-        job=np.repeat(np.arange(len(tasks)), counts),
+        job=job,
         gpus=gpus,
-        seconds=seconds,
-        held=_held(runs, options, first, seconds),
+        spread=spread,
+        seconds=np.where(spread, many, best),
+        held=held,
         done=done,
         total=[task.done + units_of(task) for task in tasks],
         age_s=np.array([(view.now_us - task.release_us) / US_PER_S for task in tasks]),
@@ -128,24 +139,34 @@ def round_menu(view: View, most_evictions: int) -> RoundMenu:
     )
 
 
-def _flat(options: list[Options], first: Ints) -> tuple[Ints, Floats]:
-    """GPUs and seconds of all options, after one to wait for each task."""
-    gpus, seconds = np.zeros(first[-1], np.int64), np.full(first[-1], np.inf)
-    if options:
-        real = np.ones(len(gpus), bool)
-        real[first[:-1]] = False
-        gpus[real] = np.concatenate([each.gpus for each in options])
-        seconds[real] = np.concatenate([each.seconds[:, 0] for each in options])
-    return gpus, seconds
+def _flat(rows: list[list[float]], waiting: float) -> Floats:
+    """Values of all options, after one to wait for each task."""
+    return np.array([value for row in rows for value in (waiting, *row)], float)
 
 
-def _held(runs: list[Running | None], options: list[Options], first: Ints, seconds: Floats) -> Ints:
-    """Option that each task has; its seconds become those where it runs."""
+def _held(runs: list[Running | None], options: list[Options], first: Ints) -> Ints:
+    """Option that each task has now."""
     held = first[:-1].copy()
     for job, (run, each) in enumerate(zip(runs, options, strict=True)):
         if run is not None:
-            row = int(np.searchsorted(each.gpus, run.gpus))
-            held[job] += 1 + row
-            if len(run.loads) > 1:
-                seconds[held[job]] = each.spread[row, 0]
+            held[job] += 1 + int(np.searchsorted(each.gpus, run.gpus))
     return held
+
+
+def _spread(view: View, tasks: list[Task], runs: list[Running | None], gpus: Ints, job: Ints, held: Ints) -> Flags:
+    """Options that are on many servers, or would be if one task alone moved now."""
+    holes = [_hole(view, task, run) for task, run in zip(tasks, runs, strict=True)]
+    largest, together = np.array(holes, np.int64).reshape(-1, 2).T
+    spread: Flags = (gpus > largest[job]) & (gpus <= together[job])
+    spread[held] = [run is not None and len(run.loads) > 1 for run in runs]
+    return spread
+
+
+def _hole(view: View, task: Task, run: Running | None) -> tuple[int, int]:
+    """Most GPUs that a task could have in one server, and in all, beside those that others have."""
+    free = view.free
+    if task.job.locality is not Locality.ANY:
+        return free.capacity, free.capacity  # where it may be depends on its GPUs alone
+    loads = () if run is None else run.loads
+    own = max((free.by_server[server] + gpus for server, gpus in loads), default=0)
+    return max(free.largest, own), free.total + sum(gpus for _, gpus in loads)

@@ -80,8 +80,7 @@ CLAIMED = {
 
 @pytest.mark.parametrize("name", policy_names())
 def test_every_registered_policy_conforms(name: str) -> None:
-    elastic = getattr(make_policy(name), "elastic", False)
-    assert_conforms(name, claims=CLAIMED.get(name), examples=60 if elastic else 100)
+    assert_conforms(name, claims=CLAIMED.get(name), examples=100)
 
 
 class Plain:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from frostline.certify import check_schedule
 from frostline.freezing import plan_levels, spent_points, terms_of
-from frostline.policies import IcefrogRigid, make_policy
+from frostline.policies import IceFrogRigid, make_policy
 from frostline.policies.guarantee import check_guarantee, planned_instance
 from frostline.policies.icefrog_rigid import FORMS
 from frostline.problem import Cluster, Elastic, Instance, Job, Placement, PlacementClass, Schedule
@@ -58,13 +58,13 @@ def problems(draw: st.DrawFn, budgets: st.SearchStrategy[float] = BUDGETS) -> In
 
 
 @st.composite
-def policies(draw: st.DrawFn, **fixed: object) -> IcefrogRigid:
+def policies(draw: st.DrawFn, **fixed: object) -> IceFrogRigid:
     settings: dict[str, object] = {
         "form": draw(st.sampled_from(list(FORMS))),
         "level_change_s": draw(st.sampled_from([0.0, 0.1, 2.0])),
         "phases": draw(st.sampled_from([1, 4, 20])),
     }
-    return IcefrogRigid(**settings | fixed)
+    return IceFrogRigid(**settings | fixed)
 
 
 @given(works(), CLASSES, st.integers(1, 6), st.sampled_from([0, 1, 100_000, 3_000_000]))
@@ -111,7 +111,7 @@ def test_no_levels_within_the_budget_are_faster(work: Elastic, where: PlacementC
 
 
 @given(problems(), policies())
-def test_schedules_are_exact_and_keep_the_guarantee(instance: Instance, policy: IcefrogRigid) -> None:
+def test_schedules_are_exact_and_keep_the_guarantee(instance: Instance, policy: IceFrogRigid) -> None:
     schedule = run(instance, policy)
     assert check_schedule(instance, schedule).faults == ()
     assert set(schedule.completion_us) | {refusal.job for refusal in schedule.refused} == {j.id for j in instance.jobs}
@@ -122,7 +122,7 @@ def test_schedules_are_exact_and_keep_the_guarantee(instance: Instance, policy: 
 
 
 @given(problems(), policies())
-def test_what_was_frozen_is_what_was_planned(instance: Instance, policy: IcefrogRigid) -> None:
+def test_what_was_frozen_is_what_was_planned(instance: Instance, policy: IceFrogRigid) -> None:
     schedule = run(instance, policy)
     where = {segment.job: segment.placement for segment in schedule.segments}
     planned = {}
@@ -141,7 +141,7 @@ def stored(schedule: Schedule, instance: Instance) -> bytes:
 
 
 @given(problems(budgets=st.just(0.0)), policies())
-def test_without_anything_to_freeze_it_is_asrpt_byte_for_byte(instance: Instance, policy: IcefrogRigid) -> None:
+def test_without_anything_to_freeze_it_is_asrpt_byte_for_byte(instance: Instance, policy: IceFrogRigid) -> None:
     assert planned_instance(policy, instance) is instance
     ours, theirs = run(instance, policy), run(instance, make_policy(policy.form))
     assert stored(replace(ours, policy=""), instance) == stored(replace(theirs, policy=""), instance)
@@ -152,7 +152,7 @@ def sizes(instance: Instance) -> list[tuple[int, int]]:
 
 
 @given(problems(), policies())
-def test_the_virtual_machine_is_never_slower(instance: Instance, policy: IcefrogRigid) -> None:
+def test_the_virtual_machine_is_never_slower(instance: Instance, policy: IceFrogRigid) -> None:
     """T7, first form: planned jobs are no longer, so the virtual optimum is no larger."""
     planned, gpus = planned_instance(policy, instance), instance.cluster.gpus
     for job, other in zip(instance.jobs, planned.jobs, strict=True):
@@ -161,7 +161,7 @@ def test_the_virtual_machine_is_never_slower(instance: Instance, policy: Icefrog
 
 
 @given(problems(), policies(form="asrpt-strict", kappa=0.0))
-def test_the_sum_is_within_the_factor_of_the_unfrozen_optimum(instance: Instance, policy: IcefrogRigid) -> None:
+def test_the_sum_is_within_the_factor_of_the_unfrozen_optimum(instance: Instance, policy: IceFrogRigid) -> None:
     """T7 with T1 (c): what OPT without freezing must take bounds the planned schedule by the factor of T1."""
     schedule, gpus = run(instance, policy), instance.cluster.gpus
     if not schedule.segments:
@@ -182,7 +182,7 @@ def test_the_sum_is_within_the_factor_of_the_unfrozen_optimum(instance: Instance
 
 
 @given(problems(), policies(), st.sampled_from(["trivial", "srpt", "pointwise"]))
-def test_bounds_over_choices_hold(instance: Instance, policy: IcefrogRigid, method: str) -> None:
+def test_bounds_over_choices_hold(instance: Instance, policy: IceFrogRigid, method: str) -> None:
     schedule = run(instance, policy)
     choices = choices_made(instance, schedule)
     assert choices is not Choices.ELASTIC

@@ -10,7 +10,7 @@ import pytest
 
 from frostline.errors import InvalidValueError
 from frostline.freezing import ExponentialLoss, TrainingCurve, debt_prior, training_curve
-from frostline.policies import IcefrogRigid, Reallocate, Share, Task, View, Wait
+from frostline.policies import IceFrogRigid, Reallocate, Share, Task, View, Wait
 from frostline.policies.base import Decision
 from frostline.problem import Cluster, Elastic, Fixed, Instance, Job, Placement, Schedule, Segment
 from frostline.simulation import (
@@ -196,7 +196,7 @@ class TestReports:
 
     def test_who_has_nothing_to_decide_is_not_told(self) -> None:
         instance = Instance(cluster=Cluster.pool(1), jobs=[job(iterations=100)])
-        assert simulate(instance, IcefrogRigid(), reports=True).schedule == simulate(instance, IcefrogRigid()).schedule
+        assert simulate(instance, IceFrogRigid(), reports=True).schedule == simulate(instance, IceFrogRigid()).schedule
 
     @pytest.mark.parametrize("bad", [{"gain_points": 0}, {"rate": 0}, {"every": 2}, {"noise_points": -1}, {"seed": -1}])
     def test_bad_parameters(self, bad: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.freezing import DebtLaw, LevelPhase, LevelPlan, plan_levels
 from frostline.freezing import plan as planning
 from frostline.freezing.progress import FreezeTerms
-from frostline.policies import IcefrogRigid, PlanningPolicy, make_policy
+from frostline.policies import IceFrogRigid, PlanningPolicy, make_policy
 from frostline.policies.guarantee import check_guarantee, planned_instance
 from frostline.problem import (
     Cluster,
@@ -132,13 +132,13 @@ class TestPlans:
 
 class TestPolicy:
     def test_the_planned_job_takes_as_long_as_its_plan_in_each_class(self) -> None:
-        planned = IcefrogRigid().planned(job(), CLUSTER)
+        planned = IceFrogRigid().planned(job(), CLUSTER)
         assert planned.work == Profiled(iterations=1, seconds_per_iteration={ONE: 160.1, MANY: 280.1})
         assert planned.replace(work=Fixed(duration_s=1)) == job().replace(work=Fixed(duration_s=1))
-        assert IcefrogRigid().planned(planned, CLUSTER) is planned
+        assert IceFrogRigid().planned(planned, CLUSTER) is planned
 
     def test_what_cannot_gain_is_left_as_it_is(self) -> None:
-        policy = IcefrogRigid()
+        policy = IceFrogRigid()
         rigid = Job(id="r", release_s=0, gpus=1, work=Fixed(duration_s=5))
         table = {"one_server": {1: (2,), 4: (2,)}}
         for left in (job(budget=0), rigid, job(seconds_per_iteration=table, compute_shares=(0,))):
@@ -148,14 +148,14 @@ class TestPolicy:
     def test_only_classes_within_reach_count(self) -> None:
         table = {"one_server": {4: (2, 2)}, "many_servers": {4: (3, 1)}}
         spread = job(widths=(4,), seconds_per_iteration=table)
-        policy = IcefrogRigid()
+        policy = IceFrogRigid()
         assert policy.planned(spread, CLUSTER) is not spread
         assert policy.planned(spread, Cluster.uniform(1, gpus=4)) is not None
         alone = spread.replace(locality="server")
         assert policy.planned(alone, CLUSTER) is alone
 
     def test_pieces_of_a_run(self) -> None:
-        policy = IcefrogRigid(level_change_s=1)
+        policy = IceFrogRigid(level_change_s=1)
         pieces = policy.pieces(job(), CLUSTER, Segment("a", 5, 161 * S + 5, HERE))
         assert pieces == (Segment("a", 5, 120 * S + 5, HERE), Segment("a", 120 * S + 5, 161 * S + 5, HERE, 1))
         unplanned = Segment("a", 5, 200 * S + 5, HERE)
@@ -184,7 +184,7 @@ class TestPolicy:
 
     def test_left_of_a_job_that_is_not_planned(self) -> None:
         with pytest.raises(InvalidValueError, match="is not planned"):
-            IcefrogRigid().left_us(job(budget=0), CLUSTER, HERE, 0)
+            IceFrogRigid().left_us(job(budget=0), CLUSTER, HERE, 0)
 
     def test_it_conforms(self) -> None:
         report = check_policy("icefrog-rigid", examples=30)
@@ -195,7 +195,7 @@ class TestSchedules:
     def test_by_hand(self) -> None:
         jobs = [job(), job("b", gpus=1, budget=0), Job(id="c", release_s=10, gpus=4, work=Fixed(duration_s=5))]
         instance = Instance(cluster=Cluster.uniform(1, gpus=5), jobs=jobs)
-        schedule = run(instance, IcefrogRigid())
+        schedule = run(instance, IceFrogRigid())
         found = [(s.job, s.start_s, s.end_s, s.freeze_level) for s in schedule.segments if s.job != "c"]
         assert found == [("a", 0.0, 120.0, 0), ("b", 0.0, 200.0, 0), ("a", 120.0, 160.1, 1)]
         assert schedule.start_us["c"] == 160_100_000
@@ -204,7 +204,7 @@ class TestSchedules:
 
     def test_on_many_servers(self) -> None:
         instance = Instance(cluster=Cluster.uniform(2, gpus=2), jobs=[job()])
-        schedule = run(instance, IcefrogRigid())
+        schedule = run(instance, IceFrogRigid())
         assert check_schedule(instance, schedule).faults == ()
         assert [(s.end_us - s.start_us, s.freeze_level) for s in schedule.segments] == [
             (180 * S, 0),
@@ -213,14 +213,14 @@ class TestSchedules:
 
     def test_a_job_that_never_fits_is_refused(self) -> None:
         instance = Instance(cluster=Cluster.pool(2), jobs=[job()])
-        schedule = run(instance, IcefrogRigid())
+        schedule = run(instance, IceFrogRigid())
         assert [refusal.job for refusal in schedule.refused] == ["a"]
         assert check_schedule(instance, schedule).faults == ()
 
     def test_guarantee_against_the_unfrozen_optimum(self) -> None:
         """T7: the guarantee of the planned jobs, whose virtual flow is no larger."""
         instance = Instance(cluster=Cluster.pool(4), jobs=[job(), job("b"), job("c", budget=0)])
-        policy = IcefrogRigid(form="asrpt-strict")
+        policy = IceFrogRigid(form="asrpt-strict")
         schedule = run(instance, policy)
         report = check_guarantee(policy, instance, schedule)
         assert report is not None
@@ -236,7 +236,7 @@ class TestSchedules:
         assert "virtual_share" not in report.parameters
 
     def test_longer_planned_jobs_would_break_the_promise(self) -> None:
-        class Slower(IcefrogRigid):
+        class Slower(IceFrogRigid):
             __slots__ = ()
 
             def planned(self, job: Job, cluster: Cluster) -> Job:
@@ -252,7 +252,7 @@ class TestSchedules:
 
     def test_known_sizes_only(self) -> None:
         with pytest.raises(InvalidValueError, match="policy 'icefrog-rigid' must know the sizes"):
-            Scheduler(CLUSTER, IcefrogRigid(), predictor=ScriptedPredictor({}))
+            Scheduler(CLUSTER, IceFrogRigid(), predictor=ScriptedPredictor({}))
 
 
 class TestLive:

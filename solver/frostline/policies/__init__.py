@@ -15,7 +15,7 @@ from frostline.policies.base import (
 )
 from frostline.policies.elastic import IceFrog, Pollux, Sia
 from frostline.policies.eviction import fewest_victims
-from frostline.policies.icefrog_rigid import IcefrogRigid
+from frostline.policies.icefrog_rigid import IceFrogRigid
 from frostline.policies.las import Las
 from frostline.policies.list_policy import ListPolicy
 from frostline.policies.offline_optimal import OfflineOptimal
@@ -32,7 +32,7 @@ __all__ = [
     "Belief",
     "Decision",
     "IceFrog",
-    "IcefrogRigid",
+    "IceFrogRigid",
     "Las",
     "ListPolicy",
     "Offer",

@@ -25,7 +25,7 @@ from frostline.problem.schedule import Segment
 from frostline.timing.duration import placement_class, reachable_classes
 from frostline.units import US_PER_S, as_finite, as_int, duration_us
 
-__all__ = ["FORMS", "IcefrogRigid"]
+__all__ = ["FORMS", "IceFrogRigid"]
 
 FORMS: Mapping[str, type[Asrpt] | type[AsrptStrict] | type[AsrptBudget] | type[AsrptGuard]] = {
     "asrpt": Asrpt,
@@ -39,7 +39,7 @@ _OF_FORM = ("kappa", "tau", "patience", "headroom", "small", "share", "order", "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IcefrogRigid:
+class IceFrogRigid:
     """A-SRPT on jobs whose freeze levels are planned for their whole run, on the GPUs that they ask for.
 
     Elastic work that may be frozen is planned when it is submitted, for one server and for many: the fastest levels
@@ -73,7 +73,7 @@ class IcefrogRigid:
     >>> work = Elastic(iterations=100, widths=[1], seconds_per_iteration={"one_server": {1: (2, 1.5, 1)}},
     ...                compute_shares=[0, 0.5, 1], family="fine-tuning", quality_budget_points=1)
     >>> job, cluster = Job(id="a", release_s=0, gpus=1, work=work), Cluster.uniform(1)
-    >>> policy = IcefrogRigid()
+    >>> policy = IceFrogRigid()
     >>> policy.planned(job, cluster).work.seconds_per_iteration[PlacementClass.ONE_SERVER]
     134.2
     >>> run = Segment("a", 0, 134_200_000, Placement([(0, (1,))]))

@@ -11,7 +11,7 @@ from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.policies.asrpt import Asrpt, AsrptBudget, AsrptGuard, AsrptStrict
 from frostline.policies.base import Policy
 from frostline.policies.elastic import IceFrog, Pollux, Sia
-from frostline.policies.icefrog_rigid import IcefrogRigid
+from frostline.policies.icefrog_rigid import IceFrogRigid
 from frostline.policies.las import Las
 from frostline.policies.list_policy import easy, fifo, ljf, sjf, smallest_area
 from frostline.policies.offline_optimal import OfflineOptimal
@@ -32,7 +32,7 @@ BUILT_IN: Mapping[str, Callable[..., Policy]] = {
     "easy": easy,
     "las": Las,
     "srtf": Srtf,
-    "icefrog-rigid": IcefrogRigid,
+    "icefrog-rigid": IceFrogRigid,
     "icefrog": IceFrog,
     "pollux": Pollux,
     "sia": Sia,

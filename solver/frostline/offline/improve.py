@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from frostline.offline.listing import dispatched, listed, orders
+from frostline.offline.pool_walk import PoolWalk
 from frostline.offline.search import Search
 from frostline.offline.tasks import Plan
 
@@ -18,10 +19,8 @@ STEPS_PER_WORK = 1_500_000
 MOST_TASKS = 400
 """Most tasks of a local search."""
 
-_MOST_STEPS = 6_000_000
 _SHARE = 0.4
 _COOLING = 0.1
-_STEPS_PER_CUBE = 200
 _MODE_SHARE = 0.3
 _SERIAL_TASKS = 2000
 
@@ -42,29 +41,41 @@ def heuristics(search: Search) -> None:
 def local_search(search: Search) -> None:
     """Anneal the list of the best plan: move and swap tasks and change their modes, at first also for the worse.
 
-    The temperature falls from a quarter of the mean duration to a tenth of that (S. Kirkpatrick, C. D. Gelatt,
-    M. P. Vecchi, *Optimization by simulated annealing*, Science 220, 1983, doi:10.1126/science.220.4598.671). Where
-    deadlines are missed, less lateness counts before the value. It takes two fifths of the time and work that are
-    left, and no more steps than the problem is worth.
+    The temperature falls from a share of the mean duration to a small part of that (S. Kirkpatrick, C. D. Gelatt,
+    M. P. Vecchi, *Optimization by simulated annealing*, Science 220, 1983, doi:10.1126/science.220.4598.671); on one
+    pool of GPUs this is done several times over. Where deadlines are missed, less lateness counts before the value. It
+    takes two fifths of the time and work that are left, and no more steps than the problem is worth.
     """
     count = len(search.problem.tasks)
     if not 2 <= count <= MOST_TASKS or search.over():
         return
-    walk = _Walk(search)
-    steps = min(_MOST_STEPS, _STEPS_PER_CUBE * count**3, _SHARE * search.left_work * STEPS_PER_WORK)
-    begun_s, time_s = search.state.runtime_s, _SHARE * search.left_s
-    taken, share = 0, 0.0
-    while share < 1 and not search.over():
-        taken += walk.step(share)
-        share = taken / steps
-        if math.isfinite(time_s):
-            share = max(share, (search.state.runtime_s - begun_s) / time_s)
+    walks: type[PoolWalk] | type[_Walk] = PoolWalk if PoolWalk.serves(search.problem) else _Walk
+    steps, time_s = _most_steps(search, walks), _SHARE * search.left_s
+    taken, share, begun_s = 0, 0.0, search.state.runtime_s
+    for run in range(walks.runs):
+        walk = walks(search, run)
+        while share * walks.runs < run + 1 and not search.over():
+            taken += walk.step(share * walks.runs - run)
+            share = taken / steps
+            if math.isfinite(time_s):
+                share = max(share, (search.state.runtime_s - begun_s) / time_s)
+
+
+def _most_steps(search: Search, walks: type[PoolWalk] | type[_Walk]) -> float:
+    """Steps that a problem is worth: by its size, and by the work that is left or, under a limit of time, by speed."""
+    worth = walks.steps_per_cube * len(search.problem.tasks) ** 3
+    if math.isfinite(search.left_s) and not math.isfinite(search.left_work) and walks.compiled():
+        return worth * walks.faster
+    return min(walks.most_steps, worth, _SHARE * search.left_work * walks.steps_per_work)
 
 
 class _Walk:
     """A list of tasks, the modes that are fixed, and how good their plan is."""
 
-    def __init__(self, search: Search) -> None:
+    runs = faster = 1
+    steps_per_work, steps_per_cube, most_steps = STEPS_PER_WORK, 200, 6_000_000
+
+    def __init__(self, search: Search, run: int = 0) -> None:
         problem, plan = search.problem, search.plan
         self._search, self._problem = search, problem
         self._rng = np.random.default_rng(search.seed)
@@ -75,6 +86,11 @@ class _Walk:
         self._several = [i for i, task in enumerate(problem.tasks) if len(task.modes) > 1]
         self._rank = self._ranked(listed(problem, self._order)[0])
         self._hottest = sum(task.least_duration for task in problem.tasks) / len(problem.tasks) / 4
+
+    @staticmethod
+    def compiled() -> bool:
+        """Whether its loops are compiled."""
+        return False
 
     def step(self, share: float) -> int:
         """Try one change, after a share of the search; the steps it took."""

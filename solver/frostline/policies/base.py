@@ -101,7 +101,7 @@ class View(Protocol):
 
     @property
     def free(self) -> FreeGpus:
-        """Free GPUs; do not change."""
+        """Free GPUs of the servers that take starts, neither down nor drained; do not change."""
         ...
 
     @property

@@ -22,10 +22,10 @@ _SPARE = 64
 class _Served:
     """A running task: its queue now, its place among those that may be evicted, and whether it is one of them."""
 
-    __slots__ = ("evictable", "place", "queue", "run")
+    __slots__ = ("evictable", "past", "place", "queue", "run")
 
     def __init__(self, run: Running, evictable: bool) -> None:
-        past = run.task.past
+        self.past = past = run.task.past
         self.run, self.evictable, self.queue = run, evictable, 0
         self.place = (-(run.start_us if past is None else past.first_start_us), -run.number)
 
@@ -130,7 +130,7 @@ class ServiceQueues:
         known, new = self._served, []
         for run in reversed([*runs.values()]):
             served = known.get(run.task.job.id)
-            if served is not None and served.run.start_us == run.start_us:
+            if served is not None and served.run.start_us == run.start_us and served.past is run.task.past:
                 break
             new.append(run)
         for run in reversed(new):

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from frostline.problem.instance import Instance
 from frostline.problem.schedule import Schedule
+from frostline.simulation.outages import lost_gpu_us
 from frostline.timing.options import Choices
 from frostline.units import US_PER_S, instant_us
 
@@ -35,6 +36,8 @@ class Metrics:
         How often a job lost its GPUs before it was complete.
     level_changes : int
         How often a job went on at another freeze level on the same GPUs.
+    lost_gpu_hours : float
+        GPU-hours of work that failures of servers have cost, done since the last checkpoint.
     """
 
     submitted: int
@@ -52,6 +55,7 @@ class Metrics:
     gpu_hours: float
     evictions: int
     level_changes: int = 0
+    lost_gpu_hours: float = 0.0
 
     def as_dict(self) -> dict[str, float | int | None]:
         """All figures by name."""
@@ -101,6 +105,7 @@ def measure(instance: Instance, schedule: Schedule) -> Metrics:
         gpu_hours=schedule.gpu_us / US_PER_S / 3600,
         evictions=schedule.evictions,
         level_changes=schedule.level_changes,
+        lost_gpu_hours=lost_gpu_us(instance, schedule) / US_PER_S / 3600,
     )
 
 

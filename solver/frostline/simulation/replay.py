@@ -50,7 +50,7 @@ class Replay(Scheduler):
     >>> scheduler = Replay(Cluster.uniform(1), "offline-optimal", jobs)
     >>> scheduler.submit(jobs[0])
     >>> scheduler.advance(0)
-    Decision(starts=(), wake_s=3.0, evictions=())
+    Decision(starts=(), wake_s=3.0, evictions=(), failed=())
     """
 
     def __init__(
@@ -71,6 +71,18 @@ class Replay(Scheduler):
             raise InvalidValueError("scheduler", "predictor", type(predictor).__name__, rule)
         super().__init__(cluster, chosen, jobs, placement=placement)
         self._state = _Planned(cluster, chosen, placement, plan(Instance(cluster=cluster, jobs=jobs)))
+
+    def fail(self, server: str) -> None:
+        """Refused: the plan is for servers that do not fail."""
+        raise _unplanned("fail", server)
+
+    def drain(self, server: str) -> None:
+        """Refused: the plan is for servers that are not drained."""
+        raise _unplanned("drain", server)
+
+
+def _unplanned(event: str, server: str) -> InvalidValueError:
+    return InvalidValueError("replay", event, server, "must not be reported: the plan needs all servers")
 
 
 class _Planned(State):

@@ -13,10 +13,9 @@ from frostline.problem.frozen import FrozenMap
 from frostline.problem.instance import Instance
 from frostline.problem.job import Elastic, Job
 from frostline.problem.outage import Downtimes
-from frostline.problem.schedule import Schedule, Segment, goes_on
+from frostline.problem.schedule import Schedule, Segment
 from frostline.scheduler.progress import clipped
-from frostline.timing.duration import left_after
-from frostline.timing.lost_work import Stint, left_after_failure
+from frostline.timing.lost_work import WorkLeft
 from frostline.units import as_finite, instant_us, seconds
 
 __all__ = [
@@ -257,22 +256,14 @@ def _replayed(
     job: Job, instance: Instance, schedule: Schedule, pieces: Sequence[Segment], downtimes: Downtimes
 ) -> list[Stretch]:
     """Frozen stretches of one job."""
-    total, done, left, cluster = _iterations(job), 0, job, instance.cluster
+    total, done, work = _iterations(job), 0, WorkLeft(job, instance.cluster, downtimes)
     found: list[Stretch] = []
-    run: list[Stint] = []
     for before, piece, after in zip([None, *pieces], pieces, [*pieces[1:], None], strict=False):
         if after is None and job.id not in schedule.unfinished:
             return [*found, *_stretch(done, total, piece)]
-        useful_us = max(piece.end_us - piece.start_us - schedule.pause_us(before, piece), 0)
-        run.append(Stint(left, piece.placement, piece.freeze_level, useful_us))
-        left = left_after(left, cluster, piece.placement, useful_us, piece.freeze_level)
-        found += _stretch(done, total - _iterations(left), piece)
-        if downtimes.fails(piece.placement.servers, piece.end_us):
-            left = left_after_failure(run, cluster)
-            found = clipped(found, total - _iterations(left))
-        if after is None or not goes_on(piece, after):
-            run.clear()
-        done = total - _iterations(left)
+        work.end(piece, schedule.pause_us(before, piece), after)
+        begun, done = done, total - _iterations(work.left)
+        found = clipped([*found, *_stretch(begun, done, piece)], done)
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from frostline.problem.instance import Instance
 from frostline.problem.schedule import Schedule
-from frostline.simulation.outages import lost_gpu_us
+from frostline.simulation.outages import losses
 from frostline.timing.options import Choices
 from frostline.units import US_PER_S, instant_us
 
@@ -36,8 +36,10 @@ class Metrics:
         How often a job lost its GPUs before it was complete.
     level_changes : int
         How often a job went on at another freeze level on the same GPUs.
+    failed_runs : int
+        How often a job lost its GPUs because a server failed; these count as evictions, too.
     lost_gpu_hours : float
-        GPU-hours of work that failures of servers have cost, done since the last checkpoint.
+        GPU-hours of work that this has cost, done since the last checkpoint.
     """
 
     submitted: int
@@ -55,6 +57,7 @@ class Metrics:
     gpu_hours: float
     evictions: int
     level_changes: int = 0
+    failed_runs: int = 0
     lost_gpu_hours: float = 0.0
 
     def as_dict(self) -> dict[str, float | int | None]:
@@ -89,6 +92,7 @@ def measure(instance: Instance, schedule: Schedule) -> Metrics:
     waits = sum(start_us[job] - release for job, release in release_us.items())
     makespan_us = max(completion_us.values()) - min(release_us.values()) if flows else None
     capacity = instance.cluster.gpus * makespan_us if makespan_us else None
+    lost = losses(instance, schedule)
     return Metrics(
         submitted=len(instance.jobs),
         jobs=len(flows),
@@ -105,7 +109,8 @@ def measure(instance: Instance, schedule: Schedule) -> Metrics:
         gpu_hours=schedule.gpu_us / US_PER_S / 3600,
         evictions=schedule.evictions,
         level_changes=schedule.level_changes,
-        lost_gpu_hours=lost_gpu_us(instance, schedule) / US_PER_S / 3600,
+        failed_runs=lost.runs,
+        lost_gpu_hours=lost.gpu_us / US_PER_S / 3600,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from frostline.errors import InvalidValueError
 from frostline.policies.base import PlanningPolicy, Policy
@@ -13,7 +14,7 @@ from frostline.problem.outage import Downtimes, Outage, check_servers, in_order
 from frostline.problem.schedule import Schedule, Segment, goes_on
 from frostline.scheduler.scheduler import Scheduler
 
-__all__ = ["NEVER_US", "OutageFeed", "checked_outages", "lost_gpu_us"]
+__all__ = ["NEVER_US", "Losses", "OutageFeed", "checked_outages", "losses"]
 
 NEVER_US = 1 << 100
 
@@ -104,8 +105,15 @@ def checked_outages(outages: Iterable[Outage], instance: Instance, policy: Polic
     return ordered
 
 
-def lost_gpu_us(instance: Instance, schedule: Schedule) -> int:
-    """GPU-microseconds of work that failures have cost: what was done since the last checkpoint of each run.
+class Losses(NamedTuple):
+    """What failures of servers have cost: runs that they have cut off, and GPU-microseconds of work."""
+
+    runs: int
+    gpu_us: int
+
+
+def losses(instance: Instance, schedule: Schedule) -> Losses:
+    """What failures have cost: of each run that was cut off, the work since its last checkpoint.
 
     Examples
     --------
@@ -114,16 +122,16 @@ def lost_gpu_us(instance: Instance, schedule: Schedule) -> int:
     >>> segments = [Segment("a", 0, 70_000_000, Placement([(0, (4,))])),
     ...             Segment("a", 70_000_000, 110_000_000, Placement([(1, (4,))]))]
     >>> schedule = Schedule(segments=segments, outages=[Outage(server="s0", start_s=70)])
-    >>> lost_gpu_us(Instance(cluster=Cluster.uniform(2, gpus=4), jobs=jobs), schedule)
-    40000000
+    >>> losses(Instance(cluster=Cluster.uniform(2, gpus=4), jobs=jobs), schedule)
+    Losses(runs=1, gpu_us=40000000)
     """
     if not schedule.outages:
-        return 0
+        return Losses(0, 0)
     jobs = {job.id: job for job in instance.jobs}
     downtimes, completion_us = Downtimes(schedule.outages, instance.cluster), schedule.completion_us
     last: dict[str, Segment] = {}
     worked: dict[str, int] = {}
-    lost = 0
+    runs = lost = 0
     for segment in schedule.segments:
         before = last.get(segment.job)
         if before is None or not goes_on(before, segment):
@@ -134,5 +142,6 @@ def lost_gpu_us(instance: Instance, schedule: Schedule) -> int:
         if downtimes.fails(segment.placement.servers, segment.end_us):
             if completion_us.get(segment.job) == segment.end_us:
                 continue
+            runs += 1
             lost += segment.placement.gpus * (worked_us - jobs[segment.job].saved_us(worked_us))
-    return lost
+    return Losses(runs, lost)

@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 from frostline.problem.cluster import Cluster
 from frostline.problem.job import Job
+from frostline.problem.outage import Downtimes
 from frostline.problem.placement import Placement
+from frostline.problem.schedule import Segment, goes_on
 from frostline.timing.duration import left_after
 
-__all__ = ["Stint", "left_after_failure"]
+__all__ = ["Stint", "WorkLeft", "left_after_failure"]
 
 
 class Stint(NamedTuple):
@@ -66,3 +68,47 @@ def left_after_failure(run: Sequence[Stint], cluster: Cluster) -> Job:
 
 def _left(stint: Stint, saved_us: int, cluster: Cluster) -> Job:
     return left_after(stint.left, cluster, stint.placement, saved_us, stint.level)
+
+
+class WorkLeft:
+    """What is left of a job from piece to piece of a schedule.
+
+    Parameters
+    ----------
+    job : Job
+        The job.
+    cluster : Cluster
+        The servers.
+    downtimes : Downtimes
+        When they are down.
+
+    Attributes
+    ----------
+    left : Job
+        The job with what is left of it.
+    """
+
+    __slots__ = ("_cluster", "_downtimes", "_run", "left")
+
+    def __init__(self, job: Job, cluster: Cluster, downtimes: Downtimes) -> None:
+        self.left, self._cluster, self._downtimes = job, cluster, downtimes
+        self._run: list[Stint] = []
+
+    def end(self, piece: Segment, pause_us: int, after: Segment | None) -> None:
+        """A piece, which began with a pause, ends before the job is complete; the job loses what a failure costs it.
+
+        Parameters
+        ----------
+        piece, after : Segment
+            The piece, and the one after it, None if there is none.
+        pause_us : int
+            How long it did nothing at first.
+        """
+        worked_us = max(piece.end_us - piece.start_us - pause_us, 0)
+        self._run.append(Stint(self.left, piece.placement, piece.freeze_level, worked_us))
+        if self._downtimes.fails(piece.placement.servers, piece.end_us):
+            self.left = left_after_failure(self._run, self._cluster)
+        else:
+            self.left = _left(self._run[-1], worked_us, self._cluster)
+        if after is None or not goes_on(piece, after):
+            self._run.clear()

@@ -74,7 +74,7 @@ class ServiceQueues:
         self._members: list[list[_Member]] = [[] for _ in queues]  # who may be evicted; nobody of queue 0
         self._gpus = [0 for _ in queues]  # that they hold
         self._moves: list[list[tuple[int, int, int, _Served]]] = [[] for _ in self.limits_us]
-        """By limit, a heap of (when it is reached, number, start, task), of some that no longer run, too."""
+        """By limit, a heap of (when it is reached, number, evictions, task), of some that no longer run, too."""
 
     def update(self, runs: Mapping[str, Running], now_us: int) -> None:
         """These tasks run now, in order of start."""
@@ -140,7 +140,8 @@ class ServiceQueues:
 
     def _take_in(self, run: Running) -> None:
         past, gpus, now_us = run.task.past, run.gpus, self._now_us
-        served = _Served(run, (0 if past is None else past.evictions) < self.most_evictions)
+        evictions = 0 if past is None else past.evictions
+        served = _Served(run, evictions < self.most_evictions)
         self._served[run.task.job.id] = served
         held_us = 0 if past is None else past.held_us
         for limit_us, moves in zip(self.limits_us, self._moves, strict=True):
@@ -149,7 +150,7 @@ class ServiceQueues:
                 served.queue += 1
             else:
                 self._tidy(moves)
-                heappush(moves, (reached_us, run.number, run.start_us, served))
+                heappush(moves, (reached_us, run.number, evictions, served))
         if run.start_us < now_us:
             self._join(served)
         else:

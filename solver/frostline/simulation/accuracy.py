@@ -204,6 +204,8 @@ def true_accuracy(
 ) -> AccuracyReport | None:
     """What freezing truly cost the jobs of a valid schedule; None where nothing was frozen.
 
+    Jobs that never end are left out.
+
     Parameters
     ----------
     instance : Instance
@@ -232,6 +234,8 @@ def true_accuracy(
     ran = [job for job in instance.jobs if isinstance(job.work, Elastic) and job.id in completion_us]
     flow_s = {job.id: seconds(completion_us[job.id] - instant_us(job.release_s)) for job in ran}
     frozen = [_judged(job, stretches[job.id], curves, flow_s[job.id]) for job in ran if job.id in stretches]
+    if not frozen:  # those that were never end
+        return None
     return AccuracyReport(jobs=tuple(frozen), families=tuple(_by_family(ran, frozen, flow_s)))
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from time import perf_counter
 
+from frostline.errors import InvalidValueError
 from frostline.freezing.curve import TrainingCurve
 from frostline.policies.base import Policy
 from frostline.policies.guarantee import GuaranteeReport, check_guarantee
@@ -182,6 +183,9 @@ def _scheduler(
     chosen = OnlinePredictor(predictor) if isinstance(predictor, str) else predictor
     cluster, jobs = instance.cluster, instance.jobs
     if hasattr(policy, "whole_plan"):
+        if restart_s is not None:
+            rule = f"must be None: policy {policy.name!r} interrupts nobody"
+            raise InvalidValueError("simulation", "restart_s", restart_s, rule)
         return Replay(cluster, policy, expected=jobs, placement=placement, predictor=chosen)
     return Scheduler(cluster, policy, jobs, placement=placement, predictor=chosen, restart_s=restart_s)
 

@@ -29,7 +29,7 @@ class Metrics:
     makespan_s : float or None
         Last completion − first release of a job that ran.
     utilisation : float or None
-        GPU-time held over GPUs × makespan.
+        GPU-time held over GPUs × makespan; None where some jobs never end.
     gpu_hours : float
         GPU-hours held.
     evictions : int
@@ -91,7 +91,7 @@ def measure(instance: Instance, schedule: Schedule) -> Metrics:
     flows = sorted(completion_us[job] - release for job, release in release_us.items())
     waits = sum(start_us[job] - release for job, release in release_us.items())
     makespan_us = max(completion_us.values()) - min(release_us.values()) if flows else None
-    capacity = instance.cluster.gpus * makespan_us if makespan_us else None
+    capacity = instance.cluster.gpus * makespan_us if makespan_us and not schedule.unfinished else None
     lost = losses(instance, schedule)
     return Metrics(
         submitted=len(instance.jobs),

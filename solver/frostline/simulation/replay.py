@@ -92,7 +92,7 @@ class _Planned(State):
 
     def __init__(self, cluster: Cluster, policy: Policy, placement: str, plan: Mapping[str, Segment]) -> None:
         super().__init__(cluster, policy, (), placement)
-        self.plan = plan
+        self.plan = dict(plan)
 
     def offer(self, task: Task) -> Offer | None:
         """The GPUs of the plan; None while they are not free."""

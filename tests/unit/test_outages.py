@@ -214,6 +214,11 @@ def test_no_guarantee_is_claimed_where_there_was_an_outage() -> None:
     assert play(TWO, "asrpt", [job("a", 0, 1, 1)], down("s1", 500, 501)).guarantee is None
 
 
+def test_a_server_may_be_down_from_before_the_first_job() -> None:
+    result = play(TWO, "asrpt", [job("J", 0, 8, 10), job("K", -3, 4, 1)], down("s0", -5, 2), down("s1", -6, -4))
+    assert pieces(result) == [("K", -3, -2, (1,)), ("J", 2, 12, (0, 1))]
+
+
 def test_outages_that_meet_are_one() -> None:
     result = play(TWO, "fifo", [job("J", 0, 8, 100)], down("s1", 50, 60), down("s1", 60, 80))
     assert pieces(result) == [("J", 0, 50, (0, 1)), ("J", 80, 180, (0, 1))]
@@ -618,7 +623,7 @@ def test_the_checker_finds_jobs_that_are_left_without_a_reason() -> None:
     found = faults(instance, cut, refused=refused, outages=[down("s0", 70, 80)], unfinished=["J"])
     assert found == [("unfinished", "job 'J' is left unfinished although every server comes back")]
     found = faults(instance, gang("J", 0, 60, 0), refused=refused, outages=[down("s0", 70)], unfinished=["J"])
-    assert found == [("interrupted", "job 'J' runs in 1 pieces")]
+    assert found == [("interrupted", "job 'J' is unfinished although no outage cuts off its last piece")]
     found = faults(instance, gang("J", 0, 100, 0), refused=refused, outages=[down("s0", 100)], unfinished=["J"])
     assert found[0][0] == "wrong_duration"
     found = faults(instance, cut, refused=refused, outages=[down("s0", 70)], unfinished=["J", "K", "L"])

@@ -24,7 +24,7 @@ class FaultKind(StrEnum):
     LOCALITY = "locality"  # on more servers than its locality allows
     WRONG_LEVEL = "wrong_level"  # a freeze level that its work does not have, or before its warm-up is over
     WRONG_DURATION = "wrong_duration"  # not as long as its work takes where it was placed
-    INTERRUPTED = "interrupted"  # in several pieces, although the schedule evicts no job
+    INTERRUPTED = "interrupted"  # in several pieces, although the schedule evicts no job and no server failed
     DOUBLE_BOOKING = "double_booking"  # holds two sets of GPUs at once
     OVER_CAPACITY = "over_capacity"  # a server holds more than its GPUs
 

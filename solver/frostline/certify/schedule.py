@@ -233,9 +233,11 @@ class _Checker:
         breaks = [end for end in ends if not self._downtimes.fails(end.placement.servers, end.end_us)]
         exact = self.schedule.restart_us is not None or not breaks
         if breaks and not exact and not self.allow_interruptions:
-            after = segments[min(segments.index(breaks[0]) + 1, len(segments) - 1)]
             text = f"job {job_id!r} runs in {len(segments)} pieces"
-            yield self._at(FaultKind.INTERRUPTED, after, text)
+            if breaks[0] is segments[-1]:
+                text = f"job {job_id!r} is unfinished although no outage cuts off its last piece"
+            after = segments[segments.index(breaks[0]) + 1 :] or segments
+            yield self._at(FaultKind.INTERRUPTED, after[0], text)
         elif job_id in self._jobs and exact:
             yield from self._pieces_of(self._jobs[job_id], segments)
         elif job_id in self._jobs:

@@ -81,8 +81,8 @@ class Schedule:
     policy : str
         Name of the policy that made it, with its parameters.
     restart_us : int or None
-        Microseconds by which a job runs longer each time it takes its GPUs again after an eviction; None where no job
-        may be evicted.
+        Microseconds by which a job runs longer each time it takes GPUs again after an eviction or a failure; None where
+        no job may be evicted, and a failure costs no more than the work that is lost.
     level_change_us : int
         Microseconds by which a job runs longer where it goes on at another freeze level on the same GPUs.
     predictor : str
@@ -143,7 +143,7 @@ class Schedule:
 
     @property
     def evictions(self) -> int:
-        """How often a job lost its GPUs before it was complete."""
+        """How often a job lost its GPUs before it was complete, to others or because a server failed."""
         completed = {segment.job for segment in self.segments}.difference(self.unfinished)
         return len(self.segments) - len(completed) - self.level_changes
 

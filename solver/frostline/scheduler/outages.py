@@ -28,9 +28,11 @@ class ServerStates:
         Servers that have failed, and those that run what they have but take no starts.
     failed : list of str
         Jobs that have lost their GPUs to failures and of which nobody has been told yet.
+    pending : bool
+        Whether something was reported that has not taken effect.
     """
 
-    __slots__ = ("_cluster", "_draining", "_failing", "_numbers", "_recovering", "down", "drained", "failed")
+    __slots__ = ("_cluster", "_draining", "_failing", "_numbers", "_recovering", "down", "drained", "failed", "pending")
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -41,11 +43,7 @@ class ServerStates:
         self._failing: set[int] = set()
         self._recovering: set[int] = set()
         self._draining: set[int] = set()
-
-    @property
-    def pending(self) -> bool:
-        """Whether something was reported that has not taken effect."""
-        return bool(self._failing or self._recovering or self._draining)
+        self.pending = False
 
     def names(self, servers: Collection[int]) -> tuple[str, ...]:
         """Identifiers of some servers, in the order of the cluster."""
@@ -57,6 +55,7 @@ class ServerStates:
         if m in self.down or m in self._failing:
             raise InvalidValueError("scheduler", "fail", server, "must be a server that is not down already")
         self._failing.add(m)
+        self.pending = True
 
     def recover(self, server: str) -> None:
         """A server that is down or drained, or fails at this instant, takes starts again."""
@@ -64,6 +63,7 @@ class ServerStates:
         if m not in self.down | self.drained | self._failing or m in self._recovering:
             raise InvalidValueError("scheduler", "recover", server, "must be a server that is down or drained")
         self._recovering.add(m)
+        self.pending = True
 
     def drain(self, server: str) -> None:
         """A server that is up takes no more starts."""
@@ -71,6 +71,7 @@ class ServerStates:
         if m in self.down | self.drained | self._failing | self._recovering | self._draining:
             raise InvalidValueError("scheduler", "drain", server, "must be a server that is up")
         self._draining.add(m)
+        self.pending = True
 
     def _number(self, server: str) -> int:
         number = self._numbers.get(server) if isinstance(server, str) else None
@@ -85,6 +86,7 @@ class ServerStates:
         """
         failing, recovering, draining = self._failing, self._recovering, self._draining
         self._failing, self._recovering, self._draining = set(), set(), set()
+        self.pending = False
         error = self._cut_off(state, failing)
         for m in sorted(failing - self.drained):
             state.close(m)

@@ -13,7 +13,7 @@ from time import perf_counter
 
 from frostline.errors import InvalidValueError
 from frostline.freezing.curve import TrainingCurve
-from frostline.policies.base import Policy
+from frostline.policies.base import PlanningPolicy, Policy
 from frostline.policies.guarantee import GuaranteeReport, check_guarantee
 from frostline.policies.registry import make_policy
 from frostline.prediction.online import OnlinePredictor
@@ -211,9 +211,10 @@ def _drive(
     coming = done = 0
     wake_us: int | None = None
     while coming < len(jobs) or ends or servers.goes_on(wake_us):
-        now_us = min(releases[coming], servers.next_us, NEVER_US if wake_us is None else wake_us)
-        if ends and ends[0][0] < now_us:
-            now_us = ends[0][0]
+        now_us = releases[coming]
+        now_us = ends[0][0] if ends and ends[0][0] < now_us else now_us
+        now_us = wake_us if wake_us is not None and wake_us < now_us else now_us
+        now_us = servers.next_us if servers.next_us < now_us else now_us
         while ends and ends[0][0] == now_us:
             finish(heappop(ends)[2])
             done += 1
@@ -241,7 +242,9 @@ def _drive(
 def _schedule(
     scheduler: Scheduler, runs: Iterable[Segment], refused: Iterable[Refusal], outages: tuple[Outage, ...]
 ) -> Schedule:
-    segments = [piece for run in runs for piece in _pieces(scheduler, run)]
+    segments = list(runs)
+    if isinstance(scheduler.policy, PlanningPolicy):
+        segments = [piece for run in segments for piece in _pieces(scheduler, run)]
     return Schedule.of(
         segments,
         refused,

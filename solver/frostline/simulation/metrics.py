@@ -33,13 +33,13 @@ class Metrics:
     gpu_hours : float
         GPU-hours held.
     evictions : int
-        How often a job lost its GPUs before it was complete.
+        How often a job lost its GPUs before it was complete, to others or because a server failed.
     level_changes : int
         How often a job went on at another freeze level on the same GPUs.
     failed_runs : int
-        How often a job lost its GPUs because a server failed; these count as evictions, too.
+        How often because a server failed.
     lost_gpu_hours : float
-        GPU-hours of work that this has cost, done since the last checkpoint.
+        GPU-hours of work that failures have cost: what was done since the last checkpoint.
     """
 
     submitted: int

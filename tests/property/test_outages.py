@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frostline.certify import check_schedule
+from frostline.placement.free_gpus import FreeGpus, Shape
 from frostline.policies import make_policy
 from frostline.prediction import OnlinePredictor
 from frostline.problem import Elastic, Instance, Outage, Schedule
@@ -37,6 +38,33 @@ def cases(draw: st.DrawFn, *works: str, saving: bool = True, for_good: bool = Fa
     if saving:
         instance = draw(checkpointed(instance))
     return instance, draw(outages(instance.cluster, for_good=for_good))
+
+
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["take", "give", "shut", "copy"]), st.integers(1, 5))),
+)
+def test_closed_servers_are_as_if_they_had_no_gpus(capacities: list[int], steps: list[tuple[int, str, int]]) -> None:
+    free, counts, shut = FreeGpus(capacities), list(capacities), set[int]()
+    for at, step, gpus in steps:
+        m = at % len(capacities)
+        if step == "take" and counts[m] >= gpus:
+            counts[m] -= gpus
+            free.take(((m, gpus),))
+        elif step == "give" and counts[m] + gpus <= capacities[m]:
+            counts[m] += gpus
+            free.give(((m, gpus),))
+        elif step == "shut":
+            (free.open if m in shut else free.close)(m, capacities[m])
+            shut ^= {m}
+        elif step == "copy":
+            free = free.copy()
+        seen = [0 if m in shut else count for m, count in enumerate(counts)]
+        plain = FreeGpus(seen)
+        assert (free.by_server, free.total, free.largest) == (seen, sum(seen), plain.largest)
+        assert free.capacity == sum(gpus for m, gpus in enumerate(capacities) if m not in shut)
+        for shape in (Shape(gpus, 1), Shape(gpus + 2, 2), Shape(gpus + 2, len(capacities))):
+            assert free.best_fit(shape) == plain.best_fit(shape)
 
 
 def check(instance: Instance, schedule: Schedule, down: Sequence[Outage]) -> None:

@@ -18,7 +18,7 @@ from frostline.policies.base import Decision
 from frostline.policies.reservation import NEVER_US, reserve
 from frostline.policies.task import Running
 from frostline.problem import Cluster, Elastic, Fixed, Instance, Job, Outage, Placement, Profiled, Schedule, Segment
-from frostline.problem.files import load_schedule, save
+from frostline.problem.files import load_instance, load_schedule, save
 from frostline.problem.outage import Downtimes, in_order
 from frostline.scheduler import Scheduler
 from frostline.scheduler.virtual_order import VirtualOrder
@@ -236,6 +236,18 @@ def test_who_needs_a_server_that_is_down_holds_nobody_up(policy: str) -> None:
     # A budget has room for a job out of order only once the wide one is due, at 11.
     start_s = 11 if policy == "asrpt-budget" else 2
     assert ("small", start_s) in {piece[:2] for piece in pieces(result)}
+
+
+@pytest.mark.parametrize("policy", ["easy", "sjf", "smallest-area", "las", "srtf", "asrpt"])
+def test_c11_whoever_fits_starts_at_once_however_many_need_a_server_that_is_down(policy: str) -> None:
+    scheduler = Scheduler(TWO, policy)
+    scheduler.fail("s1")
+    for number in range(1000):
+        scheduler.submit(job(f"wide{number}", 0, 5 + number % 4, 1))
+    scheduler.submit(job("fits", 1, 4, 10))
+    assert started(scheduler, 0) == []
+    assert started(scheduler, 1) == [("fits", 11, (0,))]
+    assert len(scheduler.stranded) == 1000
 
 
 @pytest.mark.parametrize("policy", ["fifo", "asrpt-strict"])
@@ -648,6 +660,17 @@ def test_schedules_with_outages_survive_their_file(tmp_path: Any) -> None:
     text = (tmp_path / "plain.json").read_text()
     assert "outages" not in text
     assert "unfinished" not in text
+
+
+def test_instances_with_checkpoints_survive_their_file(tmp_path: Any) -> None:
+    instance = Instance(cluster=TWO, jobs=[job("a", 0, 1, 1, checkpoint_s=0.5), job("b", 0, 1, 1)])
+    save(instance, tmp_path / "instance.json")
+    assert load_instance(tmp_path / "instance.json") == instance
+    text = (tmp_path / "instance.json").read_text()
+    assert text.count("checkpoint_s") == 1
+    (tmp_path / "bad.json").write_text(text.replace("0.5", "-0.5"), encoding="utf-8")
+    with pytest.raises(FileError, match=r"\$.jobs\[0\]: job 'a': checkpoint_s=-0.5 must be above 0"):
+        load_instance(tmp_path / "bad.json")
 
 
 @pytest.mark.parametrize(

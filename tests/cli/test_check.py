@@ -174,3 +174,12 @@ def test_bound_as_text(run, trace):
 def test_unknown_bound(refused, trace):
     assert "did you mean 'pointwise'" in refused("bound", trace, "--cluster", "1x8", "--method", "pointwize")
     assert "--cluster or --pool" in refused("bound", trace)
+
+
+def test_a_shipped_instance_by_name(run, run_json, tmp_path):
+    out = tmp_path / "bound.json"
+    assert run("bound", "q06", "--method", "best", "--certificate", out).exit_code == 0
+    proved = run_json("check", "q06", "--certificate", out)["proved"]
+    assert proved == run_json("check", out, "--instance", "q06")["proved"]
+    assert "total completion time below 136 s" in proved[0]
+    assert run("check", "q07", "--certificate", out).exit_code == 2

@@ -11,6 +11,7 @@ import typer
 from frostline.certify import check_bound, check_certificate, check_schedule
 from frostline.certify.placement import check_placement_certificate
 from frostline.cli.group import UsageError
+from frostline.cli.inputs import shipped_instance
 from frostline.cli.options import ConfigOption, JsonOption, QuietOption, examples
 from frostline.cli.output import Output
 from frostline.errors import FileError, FrostlineError
@@ -40,6 +41,7 @@ EXAMPLES = examples(
     "check mine.json --instance run/instance.json.gz --json",
     "check placement-certificate.json",
     "check run/instance.json.gz --certificate bound.json run/schedule-fifo.json.gz",
+    "check q06 --certificate bound.json",
 )
 
 _CERTIFICATE, _BOUND = "placement-certificate", "certificate"
@@ -52,15 +54,21 @@ _PIECES = (
 
 def run(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="Schedule, certificate, or the instance that --certificate is about."),
+        str,
+        typer.Argument(
+            metavar="FILE", help="Schedule, certificate, or the instance (or its name) that --certificate is about."
+        ),
     ],
     schedule: Annotated[
         Path | None, typer.Argument(metavar="[SCHEDULE]", help="Schedule, where FILE is its instance.")
     ] = None,
     instance: Annotated[
-        Path | None,
-        typer.Option("--instance", metavar="FILE", help="Its instance; by default instance.json.gz beside it."),
+        str | None,
+        typer.Option(
+            "--instance",
+            metavar="FILE",
+            help="Its instance, or the name of a shipped one; by default instance.json.gz beside it.",
+        ),
     ] = None,
     certificate: Annotated[
         Path | None,
@@ -72,26 +80,33 @@ def run(
 ) -> int:
     """Check a schedule against every rule, or a certificate, list every fault, and say what is proved."""
     output = Output(command="check", as_json=json, quiet=quiet)
-    kind, document = read_document(file, ["schedule", _CERTIFICATE, _BOUND, "instance"])
+    shipped = shipped_instance(file)
+    kinds = ["schedule", _CERTIFICATE, _BOUND, "instance"]
+    kind, document = ("instance", {}) if shipped is not None else read_document(file, kinds)
     if kind == _CERTIFICATE:
         if instance is not None:
             raise UsageError("--instance goes with a schedule; the certificate of a placement states its problem")
         return _check_certificate(document, output)
     if kind == _BOUND:
-        return _check_bound(document, None if instance is None else load_instance(instance), None, output)
+        return _check_bound(document, None if instance is None else _instance(instance), None, output)
     if kind == "instance":
         if certificate is None or instance is not None:
             raise UsageError("an instance is checked with --certificate; a schedule of it comes after it, or first")
-        problem = load_instance(file)
+        problem = shipped or load_instance(file)
     else:
         if schedule is not None:
             raise UsageError("give one schedule")
-        problem, schedule = load_instance(instance or _beside(file)), file
+        problem, schedule = _instance(instance or _beside(Path(file))), Path(file)
     solution = None if schedule is None else load_schedule(schedule, problem)
     if certificate is not None:
         return _check_bound(read_document(certificate, [_BOUND])[1], problem, solution, output)
     assert solution is not None
     return _check_schedule(problem, solution, output)
+
+
+def _instance(source: str | Path) -> Instance:
+    """Instance of a file, or a shipped one by name."""
+    return shipped_instance(str(source)) or load_instance(source)
 
 
 def _check_schedule(problem: Instance, solution: Schedule, output: Output) -> int:

@@ -19,7 +19,16 @@ from frostline.report.workload import trace_summary
 from frostline.traces import ReadReport, read_trace, rescale_load, take
 from frostline.traces.library import FAMILIES, instance_names, load_named_instance
 
-__all__ = ["CSV_ENDINGS", "JSON_ENDINGS", "Reading", "Workload", "as_locality", "read_instance", "read_workload"]
+__all__ = [
+    "CSV_ENDINGS",
+    "JSON_ENDINGS",
+    "Reading",
+    "Workload",
+    "as_locality",
+    "read_instance",
+    "read_workload",
+    "shipped_instance",
+]
 
 JSON_ENDINGS = (".json", ".json.gz")
 CSV_ENDINGS = (".csv", ".csv.gz")
@@ -118,12 +127,18 @@ def read_instance(source: str, cluster: str | None, pool: int | None, reading: R
     return workload, workload.instance()
 
 
+def shipped_instance(source: str) -> Instance | None:
+    """The shipped instance of a name; None for a file, and for other names."""
+    exists = bool(source) and Path(source).exists()
+    return load_named_instance(source) if not exists and source in instance_names() else None
+
+
 def _instance(source: str) -> Instance | None:
     """Instance of a file or of a name; None for a trace."""
+    if (shipped := shipped_instance(source)) is not None:
+        return shipped
     if source and Path(source).exists():
         return load_instance(source) if source.endswith(JSON_ENDINGS) else None
-    if source in instance_names():
-        return load_named_instance(source)
     of_family = source.partition("/")[0] in FAMILIES
     if source.endswith((*JSON_ENDINGS, *CSV_ENDINGS)) or (Path(source).name != source and not of_family):
         raise FileError(source, "no such file or folder")

@@ -105,10 +105,11 @@ def test_planned_jobs_begin_anew(case: Case, policy: str) -> None:
     check(instance, run(instance, make_policy(policy), outages=down), down)
 
 
-@given(cases(*RIGID, max_jobs=5), rigid, st.sampled_from(LEARNING))
-def test_jobs_of_predicted_sizes_run_whole(case: Case, policy: str, model: str) -> None:
+@given(cases(*RIGID, max_jobs=5), rigid, st.sampled_from(LEARNING), st.sampled_from([None, 1.5]))
+def test_jobs_of_predicted_sizes_run_whole(case: Case, policy: str, model: str, restart_s: float | None) -> None:
     instance, down = case
-    check(instance, run(instance, make_policy(policy), predictor=OnlinePredictor(model), outages=down), down)
+    stated, predictor = None if policy in PREEMPTIVE else restart_s, OnlinePredictor(model)
+    check(instance, run(instance, make_policy(policy), predictor=predictor, outages=down, restart_s=stated), down)
 
 
 @given(cases("fixed", "profiled", "elastic", for_good=True), rigid | st.sampled_from(PLAYING))

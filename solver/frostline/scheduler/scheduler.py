@@ -22,6 +22,7 @@ from frostline.problem.job import Fixed, Job
 from frostline.problem.order import natural_key
 from frostline.problem.refusal import Refusal, never_fits
 from frostline.problem.schedule import Segment
+from frostline.scheduler.checks import LATEST_S, check_size, not_running, stated
 from frostline.scheduler.decision import Decision, decision_of, segment_of
 from frostline.scheduler.elastic import plan_shares
 from frostline.scheduler.outages import ServerStates, stranded
@@ -33,7 +34,6 @@ from frostline.units import US_PER_S, as_finite, as_int, instant_us
 
 __all__ = ["Decision", "Scheduler"]
 
-_LATEST_S = 1e18
 _S = TypeVar("_S", bound="Scheduler")
 
 
@@ -112,7 +112,7 @@ class Scheduler:
         if predictor is not None and (self._planner is not None or getattr(self.policy, "elastic", False)):
             rule = f"must be None: policy {self.policy.name!r} must know the sizes"
             raise InvalidValueError("scheduler", "predictor", type(predictor).__name__, rule)
-        restart_s = _stated(restart_s, self.policy)
+        restart_s = stated(restart_s, self.policy)
         self._state = State(cluster, self.policy, _shapes(cluster, expected), placement, predictor, restart_s)
         self._servers = ServerStates(cluster)
         self.failed: tuple[str, ...] = ()
@@ -216,9 +216,9 @@ class Scheduler:
         """
         runs = self._state.runs
         if job not in runs or job in self._finished:
-            raise _not_running(job, "finish")
+            raise not_running(job, "finish")
         if size is not None or self._state.outlook is not None:
-            _check_size(runs[job].task.job, size)
+            check_size(runs[job].task.job, size)
         self._finished[job] = size, status
 
     def progress(self, job: str, iterations: int, seconds_per_iteration: float | None = None) -> None:
@@ -243,7 +243,7 @@ class Scheduler:
         """
         run = self._state.runs.get(job)
         if run is None or job in self._finished:
-            raise _not_running(job, "progress")
+            raise not_running(job, "progress")
         subject, task, submitted = f"job {job!r}", run.task, self._submitted.get(job, run.task.job)
         if isinstance(submitted.work, Fixed):
             raise InvalidValueError(subject, "iterations", iterations, "cannot be told of work without iterations")
@@ -280,7 +280,7 @@ class Scheduler:
             The job is not running, or a number is not finite.
         """
         if job not in self._state.runs or job in self._finished:
-            raise _not_running(job, "report_metric")
+            raise not_running(job, "report_metric")
         self._state.report_metric(job, realised, expected)
 
     def fail(self, server: str) -> None:
@@ -320,7 +320,7 @@ class Scheduler:
         UnknownNameError
             There is no such server.
         InvalidValueError
-            It is up.
+            It is up, and no failure was reported of it before.
         """
         self._servers.recover(server)
 
@@ -398,7 +398,7 @@ class Scheduler:
         InvalidValueError
             ``now_s`` lies before the last call, or is no time, or the policy decides what cannot be done.
         """
-        now_us = instant_us(as_finite(now_s, "scheduler", "now_s", maximum=_LATEST_S))
+        now_us = instant_us(as_finite(now_s, "scheduler", "now_s", maximum=LATEST_S))
         return decision_of(*self.advance_us(now_us), self.failed)
 
     def decide(self) -> Decision:
@@ -570,28 +570,6 @@ class Scheduler:
             return until_us
         release_us = self._coming[0][0]
         return release_us if until_us is None else min(until_us, release_us)
-
-
-def _stated(restart_s: float | None, policy: Policy) -> float | None:
-    """Restart that was stated, if it may be."""
-    if restart_s is None:
-        return None
-    if getattr(policy, "restart_s", None) is not None:
-        rule = f"must be None: policy {policy.name!r} tells its own"
-        raise InvalidValueError("scheduler", "restart_s", restart_s, rule)
-    return as_finite(restart_s, "scheduler", "restart_s", 0.0)
-
-
-def _not_running(job: str, event: str) -> InvalidValueError:
-    return InvalidValueError("scheduler", event, job, "is not a running job")
-
-
-def _check_size(job: Job, size: float | None) -> None:
-    """Refuse a size that a job cannot have, and none where the job has iterations."""
-    if size is not None and as_finite(size, f"job {job.id!r}", "size", maximum=_LATEST_S) <= 0:
-        raise InvalidValueError(f"job {job.id!r}", "size", size, "must be above 0")
-    if size is None and not isinstance(job.work, Fixed):
-        raise InvalidValueError(f"job {job.id!r}", "size", size, "must tell the iterations that were done")
 
 
 def _shapes(cluster: Cluster, expected: Iterable[Job]) -> Iterator[Shape]:

@@ -114,6 +114,7 @@ def files(monkeypatch, tmp_path, run):
         "philly.csv": "timestamp,duration,num_gpus\n" + "".join(f"{time},60,1\n" for time in times),
         "itp.csv": "job_id,submission_time,duration,num_gpu\na,0,60,1\nb,9,60,8\n",
         "trace.csv": "id,submit,gpus,duration\na,0,1,60\nb,9,2.5,60\n",
+        "outages.csv": "server,start_s,end_s\ns0,30,90\n",
     }
     for name, text in rows.items():
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -37,11 +37,12 @@ def test_every_policy_is_listed():
 
 
 def test_the_commands_that_it_shows_run(run, tmp_path, monkeypatch):
-    """In order, on a short trace."""
+    """In order, on a short trace, with an outage of one server."""
     monkeypatch.chdir(tmp_path)
     made = ("generate", "--jobs", 200, "--cluster", "50x8", "--load", 1.2, "--seed", 3, "--out")
     for name in ("trace.csv.gz", "philly.csv.gz"):
         assert run(*made, name).exit_code == 0
+    Path("outages.csv").write_text("server,start_s,end_s\ns0,3600,7200\n", encoding="utf-8")
     section = README.partition("## Command line")[2]
     commands = re.findall(r"^\$ frostline (.*)$", section, re.MULTILINE)
     assert len(commands) > 10

@@ -10,84 +10,25 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
 
+from frostline.certify.fault import Fault, FaultKind, Report
+from frostline.certify.outages import outage_faults
 from frostline.problem.instance import Instance
 from frostline.problem.job import Elastic, Job, Locality, Training
 from frostline.problem.order import natural_key
+from frostline.problem.outage import Downtimes
 from frostline.problem.pieces import Pieces, pieces_of, servers_needed
 from frostline.problem.placement import Placement
 from frostline.problem.refusal import never_fits
 from frostline.problem.schedule import Schedule, Segment, goes_on
-from frostline.timing.duration import job_duration_us, left_after
+from frostline.timing.duration import job_duration_us
+from frostline.timing.lost_work import WorkLeft
 from frostline.timing.options import least_of
 from frostline.units import instant_us, seconds
 
 __all__ = ["Fault", "FaultKind", "Report", "check_schedule"]
-
-
-class FaultKind(StrEnum):
-    """The rules of a schedule, by the name of their breach."""
-
-    UNKNOWN_JOB = "unknown_job"  # a segment or a refusal of a job that the instance does not have
-    MISSING_JOB = "missing_job"  # neither run nor refused
-    REFUSED_BUT_FITS = "refused_but_fits"  # refused, although the empty cluster could hold it
-    REFUSED_BUT_RAN = "refused_but_ran"  # refused, and run all the same
-    BAD_INTERVAL = "bad_interval"  # end not after start, or not in whole microseconds
-    STARTS_BEFORE_RELEASE = "starts_before_release"
-    UNKNOWN_SERVER = "unknown_server"  # a server that the cluster does not have
-    WRONG_GPUS = "wrong_gpus"  # not the GPUs it asks for or may take, or not the replicas of each stage of its plan
-    LOCALITY = "locality"  # on more servers than its locality allows
-    WRONG_LEVEL = "wrong_level"  # a freeze level that its work does not have, or before its warm-up is over
-    WRONG_DURATION = "wrong_duration"  # not as long as its work takes where it was placed
-    INTERRUPTED = "interrupted"  # in several pieces, although the schedule evicts no job
-    DOUBLE_BOOKING = "double_booking"  # holds two sets of GPUs at once
-    OVER_CAPACITY = "over_capacity"  # a server holds more than its GPUs
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """One breach of one rule.
-
-    Parameters
-    ----------
-    kind : FaultKind
-        The rule.
-    job : str
-        The job at fault; for ``over_capacity`` the last of those on the server to start before it is full.
-    server : str or None
-        Identifier of the server, where the fault lies on one; the index of an unknown server.
-    at_s : float or None
-        When it happens, in seconds.
-    text : str
-        One sentence for people.
-    """
-
-    kind: FaultKind
-    job: str
-    server: str | None = None
-    at_s: float | None = None
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """All faults of a schedule, in order of time (those of no instant come first).
-
-    Parameters
-    ----------
-    faults : tuple of Fault
-        What is wrong; empty for a valid schedule.
-    """
-
-    faults: tuple[Fault, ...]
-
-    @property
-    def valid(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.faults
 
 
 def check_schedule(instance: Instance, schedule: Schedule, *, allow_interruptions: bool = False) -> Report:
@@ -102,7 +43,8 @@ def check_schedule(instance: Instance, schedule: Schedule, *, allow_interruption
         exactly as long as its part of the work takes: a job loses its GPUs with the whole iterations it has done (or
         the microseconds, where its work is ``Fixed``), and every piece but the first is longer by the restart. A job
         that goes on at another freeze level on the same GPUs is not interrupted; that piece is longer by the
-        ``level_change_us`` of the schedule.
+        ``level_change_us`` of the schedule. Where a piece ends as one of its servers fails, the job keeps what it had
+        done by the last checkpoint of its run, and no more.
     allow_interruptions : bool
         Whether a job may run in several pieces where the schedule tells no restart. Their total length must then be at
         least the shortest run time of the job, whatever elastic work may choose.
@@ -149,9 +91,22 @@ class _Checker:
             else:
                 yield from self._segment(job, segment)
         for job_id, segments in self._pieces.items():
-            if len(segments) > 1:
+            if not self._is_whole(job_id):
                 yield from self._several(job_id, segments)
         yield from self._capacity()
+        yield from outage_faults(self.instance, self.schedule)
+
+    def _is_whole(self, job_id: str) -> bool:
+        """Whether a job runs in one piece to its end."""
+        return len(self._pieces[job_id]) == 1 and job_id not in self._unfinished
+
+    @cached_property
+    def _unfinished(self) -> frozenset[str]:
+        return frozenset(self.schedule.unfinished)
+
+    @cached_property
+    def _downtimes(self) -> Downtimes:
+        return Downtimes(self.schedule.outages, self.instance.cluster)
 
     @cached_property
     def _jobs(self) -> dict[str, Job]:
@@ -184,7 +139,7 @@ class _Checker:
         for job_id in sorted(refused, key=natural_key):
             yield from self._refused(job_id)
         for job in self.instance.jobs:
-            if job.id not in self._pieces and job.id not in refused:
+            if job.id not in self._pieces and job.id not in refused | self._unfinished:
                 text = f"job {job.id!r} neither runs nor is refused"
                 yield Fault(kind=FaultKind.MISSING_JOB, job=job.id, text=text)
 
@@ -211,7 +166,7 @@ class _Checker:
             yield self._at(FaultKind.STARTS_BEFORE_RELEASE, segment, f"{name} starts at {when}")
         misplaced = [*self._place(job, segment), *self._level(job, segment)]
         yield from misplaced
-        if not misplaced and _is_interval(segment) and len(self._pieces[job.id]) == 1:
+        if not misplaced and _is_interval(segment) and self._is_whole(job.id):
             yield from self._duration(job, segment)
         yield from self._locality(job, segment)
 
@@ -273,11 +228,16 @@ class _Checker:
 
     def _several(self, job_id: str, segments: Sequence[Segment]) -> Iterator[Fault]:
         yield from self._overlaps(job_id, [segment for segment in segments if _is_interval(segment)])
-        breaks = [after for before, after in pairwise(segments) if not goes_on(before, after)]
+        ends = [before for before, after in pairwise(segments) if not goes_on(before, after)]
+        ends += segments[-1:] if job_id in self._unfinished else []
+        breaks = [end for end in ends if not self._downtimes.fails(end.placement.servers, end.end_us)]
         exact = self.schedule.restart_us is not None or not breaks
         if breaks and not exact and not self.allow_interruptions:
             text = f"job {job_id!r} runs in {len(segments)} pieces"
-            yield self._at(FaultKind.INTERRUPTED, breaks[0], text)
+            if breaks[0] is segments[-1]:
+                text = f"job {job_id!r} is unfinished although no outage cuts off its last piece"
+            after = segments[segments.index(breaks[0]) + 1 :] or segments
+            yield self._at(FaultKind.INTERRUPTED, after[0], text)
         elif job_id in self._jobs and exact:
             yield from self._pieces_of(self._jobs[job_id], segments)
         elif job_id in self._jobs:
@@ -289,22 +249,22 @@ class _Checker:
 
     def _pieces_of(self, job: Job, segments: Sequence[Segment]) -> Iterator[Fault]:
         """Go through the pieces of a job, each with what the others before have left of it."""
-        left, cluster = job, self.instance.cluster
+        work = WorkLeft(job, self.instance.cluster, self._downtimes)
         for i, segment in enumerate(segments):
             if not _is_interval(segment) or [*self._place(job, segment), *self._level(job, segment)]:
                 return  # told already; how much it does there nobody knows
-            yield from self._warm_up(job, segment, left)
+            yield from self._warm_up(job, segment, work.left)
             pause_us = self.schedule.pause_us(segments[i - 1] if i else None, segment)
             ran_us, where, level = segment.end_us - segment.start_us, segment.placement, segment.freeze_level
-            needed_us = pause_us + job_duration_us(left, cluster, where, level)
-            last = i == len(segments) - 1
+            needed_us = pause_us + job_duration_us(work.left, self.instance.cluster, where, level)
+            last = i == len(segments) - 1 and job.id not in self._unfinished
             if ran_us != needed_us if last else ran_us >= needed_us:
                 rule = f"takes {needed_us} µs" if last else f"would be complete after {needed_us} µs"
                 text = f"job {job.id!r} runs for {ran_us} µs in its piece {i + 1} of {len(segments)} but {rule} there"
                 yield self._at(FaultKind.WRONG_DURATION, segment, text)
                 return
             if not last:
-                left = left_after(left, cluster, where, max(ran_us - pause_us, 0), level)
+                work.end(segment, pause_us, segments[i + 1] if i + 1 < len(segments) else None)
 
     def _overlaps(self, job_id: str, segments: Sequence[Segment]) -> Iterator[Fault]:
         busy_until_us: int | None = None

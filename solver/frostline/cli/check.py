@@ -186,6 +186,10 @@ def _rules(schedule: Schedule) -> str:
     if schedule.level_changes:
         change = f"{number_text(schedule.level_change_us / US_PER_S)} s for each"
         costs.append(f"{schedule.level_changes:,} changes of freeze level, {change}")
+    if schedule.outages:
+        costs.append(f"{len(schedule.outages):,} outages, which leave the work up to the last checkpoint")
+    if schedule.unfinished:
+        costs.append(f"{len(schedule.unfinished):,} jobs never end, because servers never come back")
     return "; ".join([_PIECES, *costs]) if costs else _RULES
 
 

@@ -28,13 +28,14 @@ from frostline.cli.options import (
     ZoneOption,
     examples,
     mode_of,
+    number,
     whole_number,
 )
 from frostline.cli.output import Output, json_text
 from frostline.errors import FileError, InvalidValueError
 from frostline.policies import Policy, make_policy
 from frostline.prediction import OnlinePredictor, make_model
-from frostline.problem import Elastic, Instance
+from frostline.problem import Elastic, Instance, Outage
 from frostline.problem.documents import file_problem, write_text
 from frostline.problem.files import save
 from frostline.problem.refusal import never_fits
@@ -44,6 +45,7 @@ from frostline.report.simulation import (
     bound_text,
     guarantee_text,
     jobs_text,
+    outage_text,
     passed,
     prediction_text,
     result_summary,
@@ -52,7 +54,8 @@ from frostline.report.simulation import (
 from frostline.report.workload import cluster_summary, refusal_summary, refusal_text, trace_lines
 from frostline.simulation import Result, choices_made, simulate
 from frostline.timing import Choices
-from frostline.units import as_int
+from frostline.traces import read_outages
+from frostline.units import as_finite, as_int
 
 __all__ = ["EXAMPLES", "file_name", "parse_policies", "run"]
 
@@ -61,6 +64,7 @@ EXAMPLES = examples(
     "simulate run/instance.json.gz --policy sjf:discipline=strict,easy --json",
     "simulate trace.csv --pool 64 --repair --time-unit min --load 0.9 --policy asrpt",
     "simulate philly.csv --cluster 50x8 --policy asrpt,sjf,las:restart_s=60 --predict combined",
+    "simulate philly.csv --cluster 50x8 --policy asrpt --outages outages.csv --checkpoint 1800",
 )
 
 _EXACT = "exact"
@@ -78,6 +82,20 @@ def run(
     zone: ZoneOption = None,
     duplicates: DuplicatesOption = None,
     locality: LocalityOption = None,
+    outages: Annotated[
+        Path | None,
+        typer.Option(
+            "--outages",
+            metavar="FILE.csv",
+            help="When servers are down: columns server, start_s, end_s (empty: never).",
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        float | None,
+        typer.Option(
+            "--checkpoint", parser=number, metavar="S", help="Seconds of work after which every job saves its state."
+        ),
+    ] = None,
     load: LoadOption = None,
     jobs: JobsOption = None,
     predict: Annotated[
@@ -115,13 +133,16 @@ def run(
         load=load,
     )
     workload, instance = read_instance(trace, cluster, pool, reading)
+    down = () if outages is None else read_outages(outages, instance.cluster)
+    if checkpoint is not None:
+        instance = _saving(instance, checkpoint)
     if out is not None:
         _make_folder(out)
         save(instance, out / "instance.json.gz")
     setting = _setting(workload, instance, output)
     bounds: dict[Choices, Bound] = {}
     rows = []
-    for text, result in _results(policies, model, instance, output):
+    for text, result in _results(policies, model, instance, output, down):
         rows.append(_judged(text, result, instance, bounds))
         if out is not None:
             save(result.schedule, out / file_name(text), instance=instance)
@@ -188,13 +209,25 @@ def _model(predict: str | None, seed: int) -> Callable[[], OnlinePredictor] | No
     return partial(OnlinePredictor, predict, seed=seed)
 
 
+def _saving(instance: Instance, checkpoint_s: float) -> Instance:
+    """The instance with jobs that save their state every so often."""
+    checkpoint_s = as_finite(checkpoint_s, "option --checkpoint", "checkpoint")
+    if checkpoint_s <= 0:
+        raise InvalidValueError("option --checkpoint", "checkpoint", checkpoint_s, "must be above 0")
+    return instance.replace(jobs=[job.replace(checkpoint_s=checkpoint_s) for job in instance.jobs])
+
+
 def _results(
-    policies: dict[str, Policy], model: Callable[[], OnlinePredictor] | None, instance: Instance, output: Output
+    policies: dict[str, Policy],
+    model: Callable[[], OnlinePredictor] | None,
+    instance: Instance,
+    output: Output,
+    outages: tuple[Outage, ...],
 ) -> Iterator[tuple[str, Result]]:
     for text, policy in policies.items():
         with output.progress(text, len(instance.jobs)) as on_progress:
             predictor = None if model is None else model()
-            result = simulate(instance, policy, predictor=predictor, on_progress=on_progress)
+            result = simulate(instance, policy, predictor=predictor, on_progress=on_progress, outages=outages)
         yield text, result
 
 
@@ -224,6 +257,7 @@ def _report(rows: Sequence[dict[str, Any]], bounds: Iterable[str], output: Outpu
     output.table(result_table(rows))
     output.remark(*bounds)
     output.remark(*(text for text in map(guarantee_text, rows) if text is not None))
+    output.remark(*(text for text in map(outage_text, rows) if text is not None))
     output.remark(*(text for text in map(accuracy_text, rows) if text is not None))
     output.remark(*(text for text in map(prediction_text, rows) if text is not None))
     output.remark(*dict.fromkeys(map(jobs_text, rows)))

@@ -49,7 +49,9 @@ def shape_of(job: Job, cluster: Cluster, gpus: int | None = None) -> Shape:
 
 
 class FreeGpus:
-    """Free GPUs by server; :meth:`take` and :meth:`give` are the only changes.
+    """Free GPUs by server; :meth:`take` and :meth:`give`, :meth:`close` and :meth:`open` are the only changes.
+
+    A server may be closed: what is free there, or given back, counts as if it were not there until it is open again.
 
     Parameters
     ----------
@@ -64,11 +66,13 @@ class FreeGpus:
     (((0, 3),), ((1, 4),), ((0, 2), (1, 8)), None)
     """
 
-    __slots__ = ("_levels", "_servers_at", "by_server", "capacity", "total")
+    __slots__ = ("_levels", "_servers_at", "_withheld", "by_server", "capacity", "closed", "total")
 
     def __init__(self, capacities: Sequence[int]) -> None:
         self.by_server = list(capacities)
         self.total = self.capacity = sum(capacities)
+        self.closed = 0  # bit m: server m is closed
+        self._withheld: dict[int, int] = {}  # GPUs that are free on closed servers
         self._servers_at = [0] * (max(capacities, default=0) + 1)  # bit m of entry f: server m has f GPUs free
         for server, count in enumerate(capacities):
             self._servers_at[count] |= 1 << server
@@ -84,6 +88,7 @@ class FreeGpus:
         twin.total, twin.capacity = self.total, self.capacity
         twin._servers_at = self._servers_at.copy()
         twin._levels = self._levels
+        twin.closed, twin._withheld = self.closed, self._withheld.copy() if self.closed else {}
         return twin
 
     def only(self, servers: Iterable[int]) -> FreeGpus:
@@ -106,15 +111,66 @@ class FreeGpus:
 
     def take(self, loads: Loads) -> None:
         """Take GPUs that are free; the caller has checked that they are."""
+        if self.closed:
+            loads = self._withhold(loads, -1)
         for server, gpus in loads:
             self._move(server, self.by_server[server] - gpus)
             self.total -= gpus
 
     def give(self, loads: Loads) -> None:
         """Give back GPUs that were taken."""
+        if self.closed:
+            loads = self._withhold(loads, 1)
         for server, gpus in loads:
             self._move(server, self.by_server[server] + gpus)
             self.total += gpus
+
+    def _withhold(self, loads: Loads, sign: int) -> Loads:
+        """Count what is given back to closed servers, or taken there; the rest of the loads."""
+        closed = self.closed
+        for server, gpus in loads:
+            if closed >> server & 1:
+                self._withheld[server] += sign * gpus
+        return tuple(load for load in loads if not closed >> load[0] & 1)
+
+    def close(self, server: int, gpus: int) -> None:
+        """Close an open server of so many GPUs.
+
+        Examples
+        --------
+        >>> free = FreeGpus([8, 8])
+        >>> free.take(((0, 5),))
+        >>> free.close(0, 8)
+        >>> free.give(((0, 5),))
+        >>> free.total, free.capacity, free.best_fit(Shape(9, 2))
+        (8, 8, None)
+        >>> free.open(0, 8)
+        >>> free.by_server, free.capacity
+        ([8, 8], 16)
+        """
+        withheld = self.by_server[server]
+        self.take(((server, withheld),))
+        self.capacity -= gpus
+        self.closed |= 1 << server
+        self._withheld[server] = withheld
+
+    def open(self, server: int, gpus: int) -> None:
+        """Open a closed server of so many GPUs again."""
+        self.closed &= ~(1 << server)
+        self.capacity += gpus
+        self.give(((server, self._withheld.pop(server)),))
+
+    def open_gpus(self, loads: Loads) -> int:
+        """GPUs of some loads on open servers."""
+        return sum(gpus for server, gpus in loads if not self.closed >> server & 1)
+
+    def emptied(self, capacities: Sequence[int]) -> FreeGpus:
+        """Free GPUs if nothing ran on servers of such capacities; closed ones stay closed."""
+        free = FreeGpus(capacities)
+        for server, gpus in enumerate(capacities):
+            if self.closed >> server & 1:
+                free.close(server, gpus)
+        return free
 
     @property
     def largest(self) -> int:

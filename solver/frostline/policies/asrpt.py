@@ -283,7 +283,7 @@ class Asrpt(_Guarded):
 
         Within a shape it grows with the area, so that only the first task of a line has to be looked at.
         """
-        small, others = _rational(self.small), view.free.capacity - task.shape.gpus
+        small, others = _rational(self.small), max(view.free.capacity - task.shape.gpus, 0)
         size = task.priority * view.arrived * small.denominator
         return headroom_gpus(size, small.numerator * view.arrived_work, _rational(self.headroom), others)
 

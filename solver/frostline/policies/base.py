@@ -101,7 +101,7 @@ class View(Protocol):
 
     @property
     def free(self) -> FreeGpus:
-        """Free GPUs; do not change."""
+        """Free GPUs of the servers that take starts, neither down nor drained; do not change."""
         ...
 
     @property
@@ -227,7 +227,7 @@ class Policy(Protocol):
         ...
 
     def priority(self, task: Task) -> Any:
-        """Key of a task in the waiting order, least first; it is asked at arrival, and again after an eviction."""
+        """Key of a task in the waiting order, least first; asked at arrival, and again when it has lost its GPUs."""
         ...
 
     def decide(self, view: View) -> Decision:

@@ -163,6 +163,8 @@ def check_guarantee(
 ) -> GuaranteeReport | None:
     """Check the guarantee that a policy promises on a schedule it made; None where it promises nothing.
 
+    A promise is for servers that do not fail: with outages it is None, too.
+
     Jobs of the instance that are not in the schedule are left out of the check, not of the virtual machine.
 
     Parameters
@@ -177,7 +179,7 @@ def check_guarantee(
         What was believed of them, if their sizes were predicted.
     """
     promise_of = getattr(policy, "promise", None)
-    if promise_of is None:
+    if promise_of is None or schedule.outages:
         return None
     submitted, instance = instance, planned_instance(policy, instance)
     shapes = {shape_of(job, instance.cluster) for job in instance.jobs if never_fits(job, instance.cluster) is None}

@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from frostline.placement.free_gpus import FreeGpus, Loads, Shape
 from frostline.policies.task import Running
 
-__all__ = ["Reservation", "reserve"]
+__all__ = ["NEVER_US", "Reservation", "reserve"]
+
+NEVER_US = 1 << 62
+"""Time of a reservation that cannot be made while servers are down."""
 
 
 class Reservation:
@@ -51,6 +54,9 @@ class Reservation:
 def reserve(shape: Shape, now_us: int, free: FreeGpus, running: Sequence[Running], headroom: int = 0) -> Reservation:
     """Reservation of a blocked shape.
 
+    Where it needs servers that are down nobody can tell its time, and nobody delays it: the time is :data:`NEVER_US`,
+    and all GPUs are spare.
+
     Parameters
     ----------
     shape : Shape
@@ -84,7 +90,14 @@ def reserve(shape: Shape, now_us: int, free: FreeGpus, running: Sequence[Running
             break
         time_us = max(run.end_us, now_us + 1)
         future.give(run.loads)
+    if free.closed and (future.total < need or not future.fits(shape)):
+        return _unmade(shape, headroom, free)
     return Reservation(shape, headroom, time_us, future.total - need, future)
+
+
+def _unmade(shape: Shape, headroom: int, free: FreeGpus) -> Reservation:
+    """Reservation of a shape that needs servers that are down."""
+    return Reservation(shape, headroom, NEVER_US, free.capacity, None)
 
 
 def _reserve_anywhere(
@@ -96,5 +109,7 @@ def _reserve_anywhere(
         if total >= need and run.end_us > time_us:
             break
         time_us = max(run.end_us, now_us + 1)
-        total += run.gpus
+        total += free.open_gpus(run.loads) if free.closed else run.gpus
+    if free.closed and total < need:
+        return _unmade(shape, headroom, free)
     return Reservation(shape, headroom, time_us, total - need, None)

@@ -22,10 +22,10 @@ _SPARE = 64
 class _Served:
     """A running task: its queue now, its place among those that may be evicted, and whether it is one of them."""
 
-    __slots__ = ("evictable", "place", "queue", "run")
+    __slots__ = ("evictable", "past", "place", "queue", "run")
 
     def __init__(self, run: Running, evictable: bool) -> None:
-        past = run.task.past
+        self.past = past = run.task.past
         self.run, self.evictable, self.queue = run, evictable, 0
         self.place = (-(run.start_us if past is None else past.first_start_us), -run.number)
 
@@ -74,7 +74,7 @@ class ServiceQueues:
         self._members: list[list[_Member]] = [[] for _ in queues]  # who may be evicted; nobody of queue 0
         self._gpus = [0 for _ in queues]  # that they hold
         self._moves: list[list[tuple[int, int, int, _Served]]] = [[] for _ in self.limits_us]
-        """By limit, a heap of (when it is reached, number, start, task), of some that no longer run, too."""
+        """By limit, a heap of (when it is reached, number, evictions, task), of some that no longer run, too."""
 
     def update(self, runs: Mapping[str, Running], now_us: int) -> None:
         """These tasks run now, in order of start."""
@@ -130,7 +130,7 @@ class ServiceQueues:
         known, new = self._served, []
         for run in reversed([*runs.values()]):
             served = known.get(run.task.job.id)
-            if served is not None and served.run.start_us == run.start_us:
+            if served is not None and served.run.start_us == run.start_us and served.past is run.task.past:
                 break
             new.append(run)
         for run in reversed(new):
@@ -140,7 +140,8 @@ class ServiceQueues:
 
     def _take_in(self, run: Running) -> None:
         past, gpus, now_us = run.task.past, run.gpus, self._now_us
-        served = _Served(run, (0 if past is None else past.evictions) < self.most_evictions)
+        evictions = 0 if past is None else past.evictions
+        served = _Served(run, evictions < self.most_evictions)
         self._served[run.task.job.id] = served
         held_us = 0 if past is None else past.held_us
         for limit_us, moves in zip(self.limits_us, self._moves, strict=True):
@@ -149,7 +150,7 @@ class ServiceQueues:
                 served.queue += 1
             else:
                 self._tidy(moves)
-                heappush(moves, (reached_us, run.number, run.start_us, served))
+                heappush(moves, (reached_us, run.number, evictions, served))
         if run.start_us < now_us:
             self._join(served)
         else:

@@ -8,6 +8,7 @@ from frostline.problem.job import Fixed, Job, Locality, PlacementClass, Profiled
 from frostline.problem.library import network_names, shipped_network
 from frostline.problem.network import Edge, Layer, LayerId, Network, SharedParams, network_from_dict, network_to_dict
 from frostline.problem.order import natural_key
+from frostline.problem.outage import Outage
 from frostline.problem.placement import Placement
 from frostline.problem.plan import TrainingPlan, balanced_ranges, balanced_replicas
 from frostline.problem.refusal import Reason, Refusal, never_fits
@@ -25,6 +26,7 @@ __all__ = [
     "LayerId",
     "Locality",
     "Network",
+    "Outage",
     "Placement",
     "PlacementClass",
     "Profiled",

@@ -171,6 +171,10 @@ class Cluster:
         object.__setattr__(self, "largest", max(self.capacities, default=0))
         object.__setattr__(self, "gpu_types", tuple(dict.fromkeys(server.gpu_type for server in servers)))
 
+    def __deepcopy__(self, memo: object) -> Cluster:
+        """Itself: nothing of it can be changed."""
+        return self
+
     @classmethod
     def uniform(cls, servers: int, gpus: int = 8, **attributes: Any) -> Cluster:
         """Equal servers ``s0``, ``s1``, …; further attributes go to every :class:`Server`."""

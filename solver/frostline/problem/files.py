@@ -43,6 +43,7 @@ from frostline.problem.json_values import (
 )
 from frostline.problem.library import network_names, shipped_network
 from frostline.problem.network import Network, network_from_dict, network_to_dict
+from frostline.problem.outage import Outage
 from frostline.problem.placement import Placement
 from frostline.problem.plan import TrainingPlan
 from frostline.problem.refusal import Reason, Refusal
@@ -188,6 +189,8 @@ class _ScheduleFile:
     level_change_us: int = 0
     predictor: str = ""
     refused: _List = field(default_factory=lambda: _List([]))
+    outages: _List = field(default_factory=lambda: _List([]))
+    unfinished: _List = field(default_factory=lambda: _List([]))
     instance: _MadeFor | None = None
 
 
@@ -273,8 +276,16 @@ def _read_schedule(data: Document, at: str) -> Schedule:
     head = _structure(data, _ScheduleFile, at)
     segments = _structure_all(head.segments, Segment, f"{at}.segments")
     refused = _structure_all(head.refused, Refusal, f"{at}.refused")
+    outages = _structure_all(head.outages, Outage, f"{at}.outages")
+    unfinished = [_unfinished(job, f"{at}.unfinished[{i}]") for i, job in enumerate(head.unfinished)]
     with _path(at):
-        return Schedule.of(segments, refused, head.policy, head.restart_us, head.predictor, head.level_change_us)
+        of_policy = head.policy, head.restart_us, head.predictor, head.level_change_us
+        return Schedule.of(segments, refused, *of_policy, outages, unfinished)
+
+
+def _unfinished(job: object, at: str) -> str:
+    with _path(at):
+        return text_value(job)
 
 
 _READERS: dict[str, Callable[[Document, str], Record]] = {
@@ -492,8 +503,14 @@ def _schedule_members(schedule: Schedule, instance: Instance | None) -> tuple[st
         named.append(("predictor", _as_text(schedule.predictor, "predictor")))
     if instance is not None:
         named.append(("instance", {"name": instance.name, "sha256": digest(instance)}))
-    refused = [_writer().unstructure(refusal) for refusal in schedule.refused]
-    return "schedule", named, [("segments", list(map(_segment_object, schedule.segments))), ("refused", refused)]
+    write = _writer().unstructure
+    rows: _Rows = [("segments", list(map(_segment_object, schedule.segments)))]
+    rows.append(("refused", list(map(write, schedule.refused))))
+    if schedule.outages:
+        rows.append(("outages", list(map(write, schedule.outages))))
+    if schedule.unfinished:
+        rows.append(("unfinished", [_as_text(job, "unfinished") for job in schedule.unfinished]))
+    return "schedule", named, rows
 
 
 def _as_text(value: str, name: str) -> str:

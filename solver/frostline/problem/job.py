@@ -13,7 +13,7 @@ from frostline.problem.elastic import Elastic
 from frostline.problem.frozen import FrozenMap
 from frostline.problem.placement_class import PlacementClass
 from frostline.problem.plan import TrainingPlan
-from frostline.units import as_finite, as_int
+from frostline.units import as_finite, as_int, duration_us
 
 __all__ = ["Elastic", "Fixed", "Job", "Locality", "PlacementClass", "Profiled", "Training", "Work"]
 
@@ -121,6 +121,9 @@ class Job:
     estimate_s : float or None
         Run time that the user asked for at submission, in seconds, above 0; None where none was given. The job may
         run shorter or longer.
+    checkpoint_s : float or None
+        Seconds of work, above 0, after which the job saves its state, and again after as many, counted from when a run
+        begins to work. Where a server fails it keeps what it has saved; None for nothing of the run.
 
     Examples
     --------
@@ -139,6 +142,7 @@ class Job:
     weight: float = 1.0
     locality: Locality = Locality.ANY
     estimate_s: float | None = None
+    checkpoint_s: float | None = None
 
     def __post_init__(self) -> None:
         if type(self.id) is not str or not self.id:
@@ -158,8 +162,25 @@ class Job:
             object.__setattr__(self, "locality", _locality(self.id, self.locality))
         if type(self.work) is not Fixed:
             _check_work(self.id, self.work, self.gpus)
-        if self.estimate_s is not None:
-            object.__setattr__(self, "estimate_s", _estimate(self.id, self.estimate_s))
+        if self.estimate_s is not None or self.checkpoint_s is not None:
+            _check_times(self)
+
+    def __deepcopy__(self, memo: object) -> Job:
+        """Itself: nothing of it can be changed."""
+        return self
+
+    def saved_us(self, worked_us: int) -> int:
+        """Microseconds of the work of a run up to its last checkpoint, once it has worked so long.
+
+        Examples
+        --------
+        >>> job = Job(id="a", release_s=0, work=Fixed(duration_s=100), gpus=4, checkpoint_s=30)
+        >>> [job.saved_us(us) for us in (29_999_999, 30_000_000, 70_000_000)]
+        [0, 30000000, 60000000]
+        """
+        if self.checkpoint_s is None:
+            return 0
+        return worked_us - worked_us % duration_us(self.checkpoint_s)
 
     def replace(self, **changes: Any) -> Job:
         """Copy with some fields changed, validated again."""
@@ -199,11 +220,14 @@ def _check_work(job: str, work: object, gpus: int) -> None:
         raise InvalidValueError(f"job {job!r}", "gpus", gpus, rule)
 
 
-def _estimate(job: str, value: object) -> float:
-    estimate_s = as_finite(value, f"job {job!r}", "estimate_s")
-    if estimate_s <= 0:
-        raise InvalidValueError(f"job {job!r}", "estimate_s", value, "must be above 0")
-    return estimate_s
+def _check_times(job: Job) -> None:
+    for name in ("estimate_s", "checkpoint_s"):
+        value = getattr(job, name)
+        if value is not None:
+            number = as_finite(value, f"job {job.id!r}", name)
+            if number <= 0:
+                raise InvalidValueError(f"job {job.id!r}", name, value, "must be above 0")
+            object.__setattr__(job, name, number)
 
 
 def _locality(job: str, value: object) -> Locality:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
 
+from frostline.problem.outage import Outage, in_order
 from frostline.problem.placement import Placement
 from frostline.problem.refusal import Refusal
 from frostline.units import as_int, seconds
@@ -80,12 +81,17 @@ class Schedule:
     policy : str
         Name of the policy that made it, with its parameters.
     restart_us : int or None
-        Microseconds by which a job runs longer each time it takes its GPUs again after an eviction; None where no job
-        may be evicted.
+        Microseconds by which a job runs longer each time it takes GPUs again after an eviction or a failure; None where
+        no job may be evicted, and a failure costs no more than the work that is lost.
     level_change_us : int
         Microseconds by which a job runs longer where it goes on at another freeze level on the same GPUs.
     predictor : str
         Name of the predictor whose sizes it was made by, empty where the true sizes were known.
+    outages : iterable of Outage
+        When servers were down; sorted by start. A job that held GPUs of a server when it failed lost them all at once,
+        and all work since its last checkpoint.
+    unfinished : iterable of str
+        Jobs that wait for ever, because servers never come back; they have no completion.
 
     Examples
     --------
@@ -101,6 +107,8 @@ class Schedule:
     restart_us: int | None = None
     predictor: str = ""
     level_change_us: int = 0
+    outages: tuple[Outage, ...] = ()
+    unfinished: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         order = sorted(self.segments, key=_ORDER)
@@ -110,6 +118,8 @@ class Schedule:
             object.__setattr__(self, "restart_us", as_int(self.restart_us, "schedule", "restart_us", 0))
         change_us = as_int(self.level_change_us, "schedule", "level_change_us", 0)
         object.__setattr__(self, "level_change_us", change_us)
+        object.__setattr__(self, "outages", in_order(self.outages))
+        object.__setattr__(self, "unfinished", tuple(self.unfinished))
 
     @property
     def start_us(self) -> dict[str, int]:
@@ -118,10 +128,12 @@ class Schedule:
 
     @property
     def completion_us(self) -> dict[str, int]:
-        """Completion time of every job that ran, in microseconds."""
+        """Completion time of every job that ran to its end, in microseconds."""
         completion: dict[str, int] = {}
         for segment in self.segments:
             completion[segment.job] = max(segment.end_us, completion.get(segment.job, segment.end_us))
+        for job in self.unfinished:
+            completion.pop(job, None)
         return completion
 
     @property
@@ -131,8 +143,9 @@ class Schedule:
 
     @property
     def evictions(self) -> int:
-        """How often a job lost its GPUs before it was complete."""
-        return len(self.segments) - len({segment.job for segment in self.segments}) - self.level_changes
+        """How often a job lost its GPUs before it was complete, to others or because a server failed."""
+        completed = {segment.job for segment in self.segments}.difference(self.unfinished)
+        return len(self.segments) - len(completed) - self.level_changes
 
     def pause_us(self, before: Segment | None, after: Segment) -> int:
         """Microseconds at the start of a piece of a job in which it does nothing, after the piece before it, if any."""
@@ -162,6 +175,8 @@ class Schedule:
         restart_us: int | None = None,
         predictor: str = "",
         level_change_us: int = 0,
+        outages: Iterable[Outage] = (),
+        unfinished: Iterable[str] = (),
     ) -> Schedule:
         """Schedule of any iterables."""
         return cls(
@@ -171,4 +186,6 @@ class Schedule:
             restart_us=restart_us,
             predictor=predictor,
             level_change_us=level_change_us,
+            outages=tuple(outages),
+            unfinished=tuple(unfinished),
         )

@@ -55,7 +55,7 @@ def fault_table(faults: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def flow_text(instance: Instance, schedule: Schedule, bound: Bound) -> str | None:
-    """How far the mean flow time of a valid schedule is from a lower bound; None without jobs.
+    """How far the mean flow time of a valid schedule is from a lower bound; None without jobs, or if some never end.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def flow_text(instance: Instance, schedule: Schedule, bound: Bound) -> str | Non
     'mean flow is optimal: it equals the lower bound pointwise'
     """
     completion_us = schedule.completion_us
-    if not completion_us:
+    if not completion_us or schedule.unfinished:
         return None
     release_us = sum(instant_us(job.release_s) for job in instance.jobs if job.id in completion_us)
     flow, least = Fraction(sum(completion_us.values()) - release_us), bound.completion_us - bound.release_us

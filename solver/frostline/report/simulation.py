@@ -21,6 +21,7 @@ __all__ = [
     "guarantee_summary",
     "guarantee_text",
     "jobs_text",
+    "outage_text",
     "passed",
     "prediction_summary",
     "prediction_text",
@@ -149,16 +150,47 @@ def result_summary(text: str, result: Result, bound: Bound, report: Report) -> d
         "bound_mean_flow_s": bound_s,
         "bound_method": bound.method,
         "bound_choices": bound.choices.value,
-        "flow_over_bound": flow_s / bound_s if flow_s is not None and bound_s else None,
+        "flow_over_bound": flow_s / bound_s if flow_s is not None and bound_s and not metrics.unfinished else None,
         "guarantee": guarantee_summary(result.guarantee),
         "prediction": prediction_summary(result.prediction, result.schedule.predictor),
         "evictions": metrics.evictions,
         "level_changes": metrics.level_changes,
         **({} if result.accuracy is None else {"accuracy": result.accuracy.as_dict()}),
+        **_outage_summary(result),
         "valid": report.valid,
         "faults": len(report.faults),
         "runtime_s": result.runtime_s,
     }
+
+
+def _outage_summary(result: Result) -> dict[str, Any]:
+    """Outages and what they cost; nothing where there were none."""
+    outages, metrics = result.schedule.outages, result.metrics
+    if not outages:
+        return {}
+    return {
+        "outages": len(outages),
+        "failed_runs": metrics.failed_runs,
+        "lost_gpu_hours": metrics.lost_gpu_hours,
+        "unfinished_jobs": list(result.schedule.unfinished),
+    }
+
+
+def outage_text(row: Row) -> str | None:
+    """Line on what outages cost one policy; None where there were none.
+
+    Examples
+    --------
+    >>> facts = {"outages": 2, "failed_runs": 3, "lost_gpu_hours": 1.5, "unfinished_jobs": ["a", "b"]}
+    >>> outage_text({"policy": "fifo", **facts})
+    'fifo: 2 outages cut off 3 runs, 1.5 GPU-hours lost; 2 jobs wait for servers that never come back'
+    """
+    if "outages" not in row:
+        return None
+    cut = f"{row['outages']:,} outages cut off {row['failed_runs']:,} runs"
+    left = len(row["unfinished_jobs"])
+    waiting = f"; {left:,} jobs wait for servers that never come back" if left else ""
+    return f"{row['policy']}: {cut}, {number_text(row['lost_gpu_hours'])} GPU-hours lost{waiting}"
 
 
 def result_table(rows: Sequence[Row]) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -12,7 +13,19 @@ from frostline.problem.job import Fixed, Job
 from frostline.timing.duration import LONGEST_US, fastest_us, iterations_within, job_duration_us
 from frostline.units import seconds
 
-__all__ = ["Report", "done_by", "iterations_of", "keep", "left_us", "offer_of", "with_iterations"]
+__all__ = [
+    "Part",
+    "Report",
+    "clipped",
+    "done_by",
+    "iterations_of",
+    "keep",
+    "left_us",
+    "offer_of",
+    "saved_by",
+    "with_iterations",
+    "worked_us",
+]
 
 
 class Report(NamedTuple):
@@ -21,6 +34,14 @@ class Report(NamedTuple):
     iterations: int
     at_us: int
     iteration_us: Fraction
+
+
+class Part(NamedTuple):
+    """An earlier part of a run, at another freeze level: what was done before it, its GPUs, how long it worked."""
+
+    done: int
+    offer: Offer
+    worked_us: int
 
 
 def iterations_of(job: Job) -> int:
@@ -44,13 +65,59 @@ def offer_of(run: Running) -> Offer:
 def done_by(run: Running, report: Report | None, now_us: int, cluster: Cluster) -> int:
     """What a job has done by now, all its runs together, as far as can be known."""
     task = run.task
-    useful_us = max(now_us - run.start_us - run.restart_us, 0)
-    if isinstance(task.job.work, Fixed):
-        return task.done + useful_us
-    if report is not None:
-        return report.iterations + int((now_us - report.at_us) / report.iteration_us)
-    offer = offer_of(run)
-    return task.done + iterations_within(task.job, cluster, offer.placement, useful_us, offer.level)
+    useful_us = worked_us(run, now_us)
+    if report is not None and not isinstance(task.job.work, Fixed):
+        return report.iterations + (now_us - report.at_us) // report.iteration_us
+    return task.done + _work_within(task.job, offer_of(run), useful_us, cluster)
+
+
+def worked_us(run: Running, now_us: int) -> int:
+    """How long a job has worked in its present run, at its present freeze level."""
+    return max(now_us - run.start_us - run.restart_us, 0)
+
+
+def _work_within(job: Job, offer: Offer, time_us: int, cluster: Cluster) -> int:
+    """Iterations, or microseconds of fixed work, that a job does in so many microseconds."""
+    if isinstance(job.work, Fixed):
+        return time_us
+    return iterations_within(job, cluster, offer.placement, time_us, offer.level)
+
+
+def saved_by(run: Running, parts: Sequence[Part], report: Report | None, now_us: int, cluster: Cluster) -> int:
+    """What a job had done by the last checkpoint of a run, all its runs together.
+
+    Parameters
+    ----------
+    run : Running
+        The run, or its last part.
+    parts : sequence of Part
+        Its parts before, at other freeze levels.
+    report : Report or None
+        The progress that was reported of the last part.
+    now_us : int
+        The present.
+    cluster : Cluster
+        The servers.
+    """
+    job = run.task.job
+    saved_us = job.saved_us(sum(part.worked_us for part in parts) + worked_us(run, now_us))
+    for part in parts:
+        if saved_us <= part.worked_us:
+            return part.done + _work_within(job, part.offer, saved_us, cluster)
+        saved_us -= part.worked_us
+    done = done_by(run, report, run.start_us + run.restart_us + saved_us, cluster)
+    return done if report is None else max(done, min(report.iterations, run.task.done))
+
+
+def clipped(stretches: Iterable[tuple[int, int, int]], done: int) -> list[tuple[int, int, int]]:
+    """What is left of frozen stretches of training once all after so many iterations is lost.
+
+    Examples
+    --------
+    >>> clipped([(0, 4, 1), (4, 9, 2)], 6), clipped([(0, 4, 1), (4, 9, 2)], 4)
+    ([(0, 4, 1), (4, 6, 2)], [(0, 4, 1)])
+    """
+    return [(start, min(end, done), level) for start, end, level in stretches if start < done]
 
 
 def keep(task: Task, done: int, cluster: Cluster) -> None:

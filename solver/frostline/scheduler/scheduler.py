@@ -6,9 +6,9 @@ The same object serves a real cluster and the simulator, which only feeds it eve
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
+from typing import Self, TypeVar
 
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.placement.free_gpus import Shape, shape_of
@@ -16,48 +16,32 @@ from frostline.placement.place import METHODS
 from frostline.policies.base import WAIT, PlanningPolicy, Policy, Preempt, Reallocate, Start, Wait
 from frostline.policies.guarantee import Beliefs
 from frostline.policies.registry import make_policy
-from frostline.policies.task import Offer, Running, StartKind, Task
+from frostline.policies.task import Running, StartKind, Task
 from frostline.problem.cluster import Cluster
 from frostline.problem.job import Fixed, Job
 from frostline.problem.order import natural_key
 from frostline.problem.refusal import Refusal, never_fits
 from frostline.problem.schedule import Segment
+from frostline.scheduler.checks import LATEST_S, check_size, not_running, stated
+from frostline.scheduler.decision import Decision, decision_of, segment_of
 from frostline.scheduler.elastic import plan_shares
+from frostline.scheduler.outages import ServerStates, stranded
 from frostline.scheduler.outlook import Outlook, Predictor
 from frostline.scheduler.progress import iterations_of, offer_of
+from frostline.scheduler.snapshot import Snapshot
 from frostline.scheduler.state import State
-from frostline.units import US_PER_S, as_finite, as_int, instant_us, seconds
+from frostline.units import US_PER_S, as_finite, as_int, instant_us
 
 __all__ = ["Decision", "Scheduler"]
 
-_LATEST_S = 1e18
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What to do now.
-
-    Parameters
-    ----------
-    starts : tuple of Segment
-        Jobs to start at once, with their GPUs, their freeze level and the expected end: the median where sizes are
-        predicted. A job that runs and is not evicted goes on where it is, at that level.
-    wake_s : float or None
-        Call :meth:`Scheduler.advance` by then, even if nothing happens before.
-    evictions : tuple of str
-        Running jobs that lose their GPUs, before the first start. They wait, and may be started again at once.
-    """
-
-    starts: tuple[Segment, ...]
-    wake_s: float | None
-    evictions: tuple[str, ...] = ()
+_S = TypeVar("_S", bound="Scheduler")
 
 
 class Scheduler:
     """Schedules jobs on a cluster as they come.
 
     Events of one instant may be reported in any order before :meth:`advance`; they are handled in the order finish,
-    arrive, virtual completion, decide, and equal ones by (release, id).
+    fail, recover, drain, arrive, virtual completion, decide, and equal ones by (release, id).
 
     Parameters
     ----------
@@ -77,13 +61,21 @@ class Scheduler:
         of its size is then not looked at. Priorities follow the median. A job that may run before a reserved start is
         taken at its largest, the running ones at their smallest, and one that outlives its expected end is predicted
         again. Without a predictor sizes are taken as they are submitted.
+    restart_s : float, optional
+        Seconds that a job takes to be where it was when it runs again after a failure, 0 by default; a policy that
+        evicts tells its own.
+
+    Attributes
+    ----------
+    failed : tuple of str
+        Jobs that have lost their GPUs to failures at the last :meth:`advance`.
 
     Raises
     ------
     UnknownNameError
         Unknown policy or placement method.
     InvalidValueError
-        A predictor, and a policy that must know the sizes.
+        A predictor, and a policy that must know the sizes; or a ``restart_s`` beside that of the policy.
 
     Examples
     --------
@@ -110,6 +102,7 @@ class Scheduler:
         *,
         placement: str = "local-search",
         predictor: Predictor | None = None,
+        restart_s: float | None = None,
     ) -> None:
         if placement not in METHODS:
             raise UnknownNameError("placement method", str(placement), METHODS)
@@ -119,7 +112,10 @@ class Scheduler:
         if predictor is not None and (self._planner is not None or getattr(self.policy, "elastic", False)):
             rule = f"must be None: policy {self.policy.name!r} must know the sizes"
             raise InvalidValueError("scheduler", "predictor", type(predictor).__name__, rule)
-        self._state = State(cluster, self.policy, _shapes(cluster, expected), placement, predictor)
+        restart_s = stated(restart_s, self.policy)
+        self._state = State(cluster, self.policy, _shapes(cluster, expected), placement, predictor, restart_s)
+        self._servers = ServerStates(cluster)
+        self.failed: tuple[str, ...] = ()
         self._coming: list[tuple[int, int, Task]] = []  # heap of (release, order of submission, task)
         self._arriving: list[Task] = []  # whose release time has come, the first one last
         self._finished: dict[str, tuple[float | None, str]] = {}
@@ -135,8 +131,11 @@ class Scheduler:
 
     @property
     def restart_us(self) -> int | None:
-        """By how much an evicted job runs longer when it runs again; None where the policy evicts nobody."""
-        return self._state.restart_us
+        """By how much a job that has lost its GPUs runs longer when it runs again.
+
+        None where the policy evicts nobody and no restart was stated, so that it is 0 after a failure.
+        """
+        return self._state.pause_us
 
     @property
     def level_change_us(self) -> int:
@@ -217,9 +216,9 @@ class Scheduler:
         """
         runs = self._state.runs
         if job not in runs or job in self._finished:
-            raise _not_running(job, "finish")
+            raise not_running(job, "finish")
         if size is not None or self._state.outlook is not None:
-            _check_size(runs[job].task.job, size)
+            check_size(runs[job].task.job, size)
         self._finished[job] = size, status
 
     def progress(self, job: str, iterations: int, seconds_per_iteration: float | None = None) -> None:
@@ -244,7 +243,7 @@ class Scheduler:
         """
         run = self._state.runs.get(job)
         if run is None or job in self._finished:
-            raise _not_running(job, "progress")
+            raise not_running(job, "progress")
         subject, task, submitted = f"job {job!r}", run.task, self._submitted.get(job, run.task.job)
         if isinstance(submitted.work, Fixed):
             raise InvalidValueError(subject, "iterations", iterations, "cannot be told of work without iterations")
@@ -281,28 +280,133 @@ class Scheduler:
             The job is not running, or a number is not finite.
         """
         if job not in self._state.runs or job in self._finished:
-            raise _not_running(job, "report_metric")
+            raise not_running(job, "report_metric")
         self._state.report_metric(job, realised, expected)
+
+    def fail(self, server: str) -> None:
+        """Report that a server has failed; it takes effect with the next :meth:`advance`.
+
+        Every job that holds GPUs of it loses all its GPUs, on every server, and the work since its last checkpoint
+        (:attr:`~frostline.problem.Job.checkpoint_s`), and waits again. Nothing is started there until it recovers.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such server.
+        InvalidValueError
+            It is down already.
+
+        Examples
+        --------
+        >>> from frostline.problem import Fixed
+        >>> scheduler = Scheduler(Cluster.uniform(2, gpus=4), "fifo")
+        >>> scheduler.submit(Job(id="a", release_s=0, work=Fixed(duration_s=100), gpus=4, checkpoint_s=30))
+        >>> [scheduler.cluster.servers[m].id for m in scheduler.advance(0).starts[0].placement.servers]
+        ['s0']
+        >>> scheduler.fail("s0")
+        >>> decision = scheduler.advance(70)
+        >>> decision.failed, [(start.job, start.placement.servers, start.end_s) for start in decision.starts]
+        (('a',), [('a', (1,), 110.0)])
+        """
+        self._servers.fail(server)
+
+    def recover(self, server: str) -> None:
+        """Report that a server that was down or drained takes jobs again, from the next :meth:`advance` on.
+
+        One that has failed and recovered by the same instant has failed: its jobs start again, once, maybe there.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such server.
+        InvalidValueError
+            It is up, and no failure was reported of it before.
+        """
+        self._servers.recover(server)
+
+    def drain(self, server: str) -> None:
+        """Report that a server is to take no more starts, from the next :meth:`advance` on; its jobs stay.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such server.
+        InvalidValueError
+            It is not up.
+        """
+        self._servers.drain(server)
+
+    @property
+    def down(self) -> tuple[str, ...]:
+        """Servers that have failed and not recovered."""
+        return self._servers.names(self._servers.down)
+
+    @property
+    def drained(self) -> tuple[str, ...]:
+        """Servers that are drained."""
+        return self._servers.names(self._servers.drained)
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Jobs that have arrived and hold no GPUs, in order of arrival."""
+        tasks = self._state.waiting.tasks
+        return tuple(tasks[number].job.id for number in sorted(tasks))
+
+    @property
+    def stranded(self) -> tuple[str, ...]:
+        """Those of them that no others could make room for: they need servers that are down or drained."""
+        return stranded(self._state)
+
+    def snapshot(self) -> Snapshot[Self]:
+        """All that the scheduler knows now, its policy and predictor included; see :meth:`restore`.
+
+        A snapshot can be pickled. Load a pickle only from a source that you trust: to load one can run any code.
+        """
+        self._state.settle()
+        return Snapshot(self)
+
+    @classmethod
+    def restore(cls, snapshot: Snapshot[_S]) -> _S:
+        """A new scheduler as another one was: from then on, the same calls give the same answers.
+
+        Examples
+        --------
+        >>> from frostline.problem import Fixed
+        >>> scheduler = Scheduler(Cluster.uniform(1), "fifo")
+        >>> for name in "ab":
+        ...     scheduler.submit(Job(id=name, release_s=0, work=Fixed(duration_s=10), gpus=8))
+        >>> _ = scheduler.advance(0)
+        >>> again = Scheduler.restore(scheduler.snapshot())
+        >>> for either in (scheduler, again):
+        ...     either.finish("a")
+        ...     print([start.job for start in either.advance(10).starts])
+        ['b']
+        ['b']
+        """
+        if not isinstance(snapshot, Snapshot):
+            raise InvalidValueError("scheduler", "snapshot", snapshot, "must be a Snapshot")
+        return snapshot.restored()
 
     def advance(self, now_s: float) -> Decision:
         """Move the clock to ``now_s``, handle what was reported, and decide.
 
-        Whatever a policy raises reaches the caller, but never instead of a start: then the decision says to wake at
-        once, and the next call raises.
+        Whatever a policy raises reaches the caller, but never instead of a start or a failure: then the decision says
+        to wake at once, and the next call raises.
 
         Raises
         ------
         InvalidValueError
             ``now_s`` lies before the last call, or is no time, or the policy decides what cannot be done.
         """
-        return _decision(*self.advance_us(instant_us(as_finite(now_s, "scheduler", "now_s", maximum=_LATEST_S))))
+        now_us = instant_us(as_finite(now_s, "scheduler", "now_s", maximum=LATEST_S))
+        return decision_of(*self.advance_us(now_us), self.failed)
 
     def decide(self) -> Decision:
         """Decide again at the present instant; with nothing new there is nothing to start."""
-        return _decision(*self._decide())
+        return decision_of(*self._decide())
 
     def advance_us(self, now_us: int) -> tuple[list[Segment], int | None, Sequence[str]]:
-        """:meth:`advance` in whole microseconds: starts, when to wake, and evictions."""
+        """:meth:`advance` in whole microseconds: starts, when to wake, and evictions; see also :attr:`failed`."""
         state = self._state
         if type(now_us) is not int:
             now_us = as_int(now_us, "scheduler", "now_us")
@@ -320,10 +424,18 @@ class Scheduler:
                 self._learn(state.outlook, now_us)
         if self._progressed:
             self._progress(now_us)
+        servers = self._servers
+        if servers.pending:
+            state.now_us = now_us
+            servers.apply(state)
         state.advance(now_us)
         if self._coming or self._arriving:
             self._arrive()
-        return self._decide()
+        decided = self._decide()
+        if servers.failed or self.failed:
+            self.failed = tuple(servers.failed)
+            servers.failed.clear()
+        return decided
 
     def _learn(self, outlook: Outlook, now_us: int) -> None:
         """Take the GPUs of the finished jobs back, and let the predictor learn from them, in order of arrival."""
@@ -389,7 +501,7 @@ class Scheduler:
                     rule = "must be Start, Preempt, Reallocate or Wait"
                     raise InvalidValueError(f"policy {self.policy.name!r}", "decision", decision, rule)
         except Exception:
-            if not starts and not evictions:
+            if not starts and not evictions and not self._servers.failed:
                 raise
             return starts, state.now_us, evictions
         return starts, self._coming[0][0] if self._coming else None, evictions
@@ -402,7 +514,7 @@ class Scheduler:
         if offer is None:
             rule = f"was started by the policy but {'does not fit' if waits else 'is not waiting'}"
             raise InvalidValueError(f"policy {self.policy.name!r}", "start", task.job.id, rule)
-        return _segment(state.start(task, offer, decision.kind), offer)
+        return segment_of(state.start(task, offer, decision.kind), offer)
 
     def _preempt(self, decision: Preempt, evictions: list[str]) -> Segment:
         """Evict the victims and start the task if that can be done as a whole; else nothing has changed."""
@@ -419,7 +531,7 @@ class Scheduler:
         for run in runs:
             evictions.append(run.task.job.id)
             state.evict(run)
-        return _segment(state.start(task, offer, StartKind.IN_ORDER), offer)
+        return segment_of(state.start(task, offer, StartKind.IN_ORDER), offer)
 
     def _reallocate(self, decision: Reallocate, starts: list[Segment], evictions: list[str]) -> None:
         """Make all changes of a reallocation if they can be made; else nothing has changed."""
@@ -434,10 +546,10 @@ class Scheduler:
             state.evict(run)
         for run, level in plan.levels:
             changed = state.change_level(run, level)
-            starts.append(_segment(changed, offer_of(changed)))
+            starts.append(segment_of(changed, offer_of(changed)))
         for task, placement, level in plan.starts:
             begun = state.start_at(task, placement, level)
-            starts.append(_segment(begun, offer_of(begun)))
+            starts.append(segment_of(begun, offer_of(begun)))
 
     def _victim(self, victim: Task, subject: str) -> Running:
         """Run of a task that may be evicted."""
@@ -458,30 +570,6 @@ class Scheduler:
             return until_us
         release_us = self._coming[0][0]
         return release_us if until_us is None else min(until_us, release_us)
-
-
-def _segment(run: Running, offer: Offer) -> Segment:
-    """What a run is expected to be."""
-    start_us = run.start_us
-    end_us = start_us + run.restart_us + offer.duration_us
-    return Segment(run.task.job.id, start_us, end_us, offer.placement, offer.level)
-
-
-def _decision(starts: list[Segment], wake_us: int | None, evictions: Sequence[str]) -> Decision:
-    wake_s = None if wake_us is None else seconds(wake_us)
-    return Decision(starts=tuple(starts), wake_s=wake_s, evictions=tuple(evictions))
-
-
-def _not_running(job: str, event: str) -> InvalidValueError:
-    return InvalidValueError("scheduler", event, job, "is not a running job")
-
-
-def _check_size(job: Job, size: float | None) -> None:
-    """Refuse a size that a job cannot have, and none where the job has iterations."""
-    if size is not None and as_finite(size, f"job {job.id!r}", "size", maximum=_LATEST_S) <= 0:
-        raise InvalidValueError(f"job {job.id!r}", "size", size, "must be above 0")
-    if size is None and not isinstance(job.work, Fixed):
-        raise InvalidValueError(f"job {job.id!r}", "size", size, "must tell the iterations that were done")
 
 
 def _shapes(cluster: Cluster, expected: Iterable[Job]) -> Iterator[Shape]:

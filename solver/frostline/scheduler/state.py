@@ -21,7 +21,19 @@ from frostline.problem.cluster import Cluster
 from frostline.problem.job import Elastic, Fixed, Job
 from frostline.problem.placement import Placement
 from frostline.scheduler.outlook import Outlook, Predictor
-from frostline.scheduler.progress import Report, done_by, iterations_of, keep, left_us, offer_of, with_iterations
+from frostline.scheduler.progress import (
+    Part,
+    Report,
+    clipped,
+    done_by,
+    iterations_of,
+    keep,
+    left_us,
+    offer_of,
+    saved_by,
+    with_iterations,
+    worked_us,
+)
 from frostline.scheduler.virtual_order import VirtualOrder
 from frostline.timing.duration import fastest_us, job_duration_us, slowest_us
 from frostline.units import duration_us, instant_us
@@ -47,10 +59,18 @@ class State:
         Placement method for training jobs that no server can hold alone.
     predictor : Predictor, optional
         Predicts the sizes of jobs at their arrival; without one they are taken as they are submitted.
+    restart_s : float, optional
+        Seconds that a job takes at first when it runs again, where the policy tells none.
+
+    Attributes
+    ----------
+    restart_us, pause_us : int or None
+        Microseconds that the policy tells for that, which may then evict; and those that count, None for none told.
     """
 
     __slots__ = (
         "_offers",
+        "_parts",
         "_placement",
         "_renewal_us",
         "_renewals",
@@ -76,6 +96,7 @@ class State:
         "now_us",
         "out_of_order_gpus",
         "outlook",
+        "pause_us",
         "policy",
         "reallocated_us",
         "restart_us",
@@ -91,6 +112,7 @@ class State:
         shapes: Iterable[Shape],
         placement: str,
         predictor: Predictor | None = None,
+        restart_s: float | None = None,
     ) -> None:
         self.cluster, self.policy = cluster, policy
         self._placement = placement
@@ -114,14 +136,16 @@ class State:
         self._scales: dict[str, ProgressScale] = {}
         self.uncertain = predictor is not None
         self.outlook = None if predictor is None else Outlook(predictor, cluster)
-        restart_s: float | None = getattr(policy, "restart_s", None)
-        self.restart_us = None if restart_s is None else duration_us(restart_s)
+        told_s: float | None = getattr(policy, "restart_s", None)
+        self.restart_us = None if told_s is None else duration_us(told_s)
+        self.pause_us = self.restart_us if restart_s is None else duration_us(restart_s)
         self.elastic = bool(getattr(policy, "elastic", False))
         self.level_change_us = duration_us(getattr(policy, "level_change_s", 0.0))
         self.event_us: int | None = None
         self.reallocated_us: int | None = None
-        self._unsettled = predictor is not None or restart_s is not None  # ends are believed, or jobs come back
-        self._renewal_us: Callable[[Task], int | None] = getattr(policy, "renewal_us", lambda _: None)
+        self._unsettled = predictor is not None or told_s is not None  # ends are believed, or jobs come back
+        self._parts: dict[str, list[Part]] = {}  # of runs that have changed their level, those before the present one
+        self._renewal_us: Callable[[Task], int | None] = getattr(policy, "renewal_us", _never)
         self._renewals: list[tuple[int, int, int]] = []  # heap of (instant, number, evictions) of evicted tasks
 
     # -- what a policy may ask ---------------------------------------------------------------------------------
@@ -149,6 +173,7 @@ class State:
         lines = self.waiting.lines
         if self._saturation is None:
             self._saturation = saturation(self._shapes, self.cluster)
+            self._shapes = ()
         if len(lines) > self._shapes_seen:
             arrived = (line.shape for line in lines[self._shapes_seen :])
             self._saturation = min(self._saturation, saturation(arrived, self.cluster))
@@ -219,6 +244,10 @@ class State:
         _, number, evictions = renewal
         task = self.waiting.tasks.get(number)
         return task is not None and task.past is not None and task.past.evictions == evictions
+
+    def settle(self) -> None:
+        """Look at all expected shapes now, which may be costly, so that nothing outside is referred to."""
+        self._shapes = tuple(self._shapes)
 
     # -- changes -----------------------------------------------------------------------------------------------
 
@@ -343,7 +372,7 @@ class State:
         self.waiting.remove(task)
         if self._virtual is not None:
             self._virtual.leave(task)
-        return self._run(task, offer, kind, 0 if task.past is None else self.restart_us or 0)
+        return self._run(task, offer, kind, 0 if task.past is None else self.pause_us or 0)
 
     def start_at(self, task: Task, placement: Placement, level: int) -> Running:
         """A waiting task takes GPUs at a freeze level."""
@@ -352,10 +381,12 @@ class State:
 
     def change_level(self, run: Running, level: int) -> Running:
         """A running task goes on where it is at another freeze level."""
-        task, placement = run.task, offer_of(run).placement
+        task, before = run.task, offer_of(run)
+        parts = [*self._parts.get(task.job.id, ()), Part(task.done, before, worked_us(run, self.now_us))]
         self._halt(run, 0)
-        offer = Offer(placement, job_duration_us(task.job, self.cluster, placement, level), level)
-        return self._run(task, offer, run.kind, self.level_change_us)
+        duration_us = job_duration_us(task.job, self.cluster, before.placement, level)
+        self._parts[task.job.id] = parts
+        return self._run(task, Offer(before.placement, duration_us, level), run.kind, self.level_change_us)
 
     def _run(self, task: Task, offer: Offer, kind: StartKind, restart_us: int) -> Running:
         """A task runs on the GPUs of an offer from now on."""
@@ -383,6 +414,13 @@ class State:
         return run
 
     def finish(self, job: str) -> Running:
+        """A running job is complete, and gives its GPUs back."""
+        run = self._release(job)
+        if self._virtual is not None:
+            self._virtual.forget(run.number)
+        return run
+
+    def _release(self, job: str) -> Running:
         """A running job gives its GPUs back."""
         run = self.runs.pop(job)
         del self._running[bisect_left(self._running, run)]
@@ -393,6 +431,8 @@ class State:
                 self.budget_gpus -= run.gpus
         if self._reports:
             self._reports.pop(job, None)
+        if self._parts:
+            self._parts.pop(job, None)
         self._reservation = None
         if self._offers:
             self._offers.clear()
@@ -408,18 +448,52 @@ class State:
 
     def evict(self, run: Running) -> None:
         """A running job gives its GPUs back before it is complete, and waits again for what is left of it."""
-        task = run.task
-        past = self._halt(run, 1)
+        self._halt(run, 1)
+        self._come_back(run.task)
+
+    def fail(self, run: Running) -> None:
+        """A running job loses its GPUs and the work since its last checkpoint, and waits again for what is left."""
+        task, job = run.task, run.task.job.id
+        saved = saved_by(run, self._parts.get(job, ()), self._reports.get(job), self.now_us, self.cluster)
+        self._unsettled = True
+        if self._virtual is not None:
+            self._virtual.come_back(task)
+        try:
+            self._halt(run, 1, saved)
+        finally:
+            self._come_back(task)
+
+    def _come_back(self, task: Task) -> None:
+        """A task that has run waits again."""
         self._wait(task)
         renewal_us = self._renewal_us(task)
-        if renewal_us is not None:
-            heappush(self._renewals, (self.now_us + max(renewal_us, 1), task.number, past.evictions))
+        if renewal_us is not None and task.past is not None:
+            heappush(self._renewals, (self.now_us + max(renewal_us, 1), task.number, task.past.evictions))
 
-    def _halt(self, run: Running, evictions: int) -> Past:
-        """A run ends before its job is complete; the task keeps what it has done, and is as large as what is left."""
+    def close(self, server: int) -> None:
+        """A server takes no more starts; nothing on it counts as free until it is open again."""
+        self.free.close(server, self.cluster.capacities[server])
+        self._changed()
+
+    def reopen(self, server: int) -> None:
+        """A closed server takes starts again."""
+        self.free.open(server, self.cluster.capacities[server])
+        self._changed()
+
+    def _changed(self) -> None:
+        self.event_us, self._reservation = self.now_us, None
+        self._offers.clear()
+
+    def _halt(self, run: Running, evictions: int, saved: int | None = None) -> Past:
+        """A run ends before its job is complete; the task is as large as what is left.
+
+        It keeps what it has done by now, or so much of it as is told to be saved.
+        """
         task, past, now_us = run.task, run.task.past, self.now_us
         done, frozen = self.done(task), self.frozen(task)
-        self.finish(task.job.id)
+        if saved is not None:
+            done, frozen = saved, tuple(clipped(frozen, saved))
+        self._release(task.job.id)
         task.past = Past(
             first_start_us=run.start_us if past is None else past.first_start_us,
             evicted_us=now_us,
@@ -447,3 +521,7 @@ class State:
 
     def _place(self, task: Task, free: FreeGpus) -> tuple[Placement, int] | None:
         return place_job(task.job, self.cluster, free, task.shape, self._placement)
+
+
+def _never(task: Task) -> None:
+    """No evicted task starts afresh."""

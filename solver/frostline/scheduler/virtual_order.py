@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
+from operator import attrgetter
 
 from frostline.policies.task import Task
 from frostline.relaxation.srpt import VirtualMachine
 
 __all__ = ["VirtualOrder"]
+
+_DUE_US = attrgetter("due_us")
 
 
 class VirtualOrder:
@@ -26,7 +30,7 @@ class VirtualOrder:
         Microseconds by which a task that is about to become due is put off.
     """
 
-    __slots__ = ("_delay_us", "_due", "_late", "_machine", "_waiting")
+    __slots__ = ("_away", "_back", "_delay_us", "_due", "_late", "_machine", "_waiting")
 
     def __init__(self, gpus: int, delay_us: Callable[[Task], int]) -> None:
         self._machine = VirtualMachine(gpus)
@@ -34,6 +38,8 @@ class VirtualOrder:
         self._waiting: dict[int, Task] = {}
         self._due: deque[Task] = deque()
         self._late: list[tuple[int, int]] = []  # (due time, number) of tasks that enter late
+        self._away: dict[int, int | None] = {}  # tasks that have started, and their virtual completion if it came since
+        self._back: dict[int, int | None] = {}  # those of them that have come back since the machine last moved
 
     def arrive(self, now_us: int, task: Task) -> None:
         """Add a task's work to the machine."""
@@ -44,17 +50,29 @@ class VirtualOrder:
     def leave(self, task: Task) -> None:
         """A task has started: it is no longer due, though the machine still serves its work."""
         del self._waiting[task.number]
+        self._away[task.number] = None
+
+    def forget(self, number: int) -> None:
+        """A task that has started is complete."""
+        self._away.pop(number, None)
+
+    def come_back(self, task: Task) -> None:
+        """A task that has started waits again, at the place that it had: the machine is not told of lost work."""
+        self._waiting[task.number] = task
+        self._back[task.number] = self._away.pop(task.number, None)
 
     def advance(self, now_us: int) -> None:
         """Move the machine; tasks whose time has come become due."""
         done = self._machine.advance(now_us)
-        if not done and not self._late:
+        if not done and not self._late and not self._back:
             return
         gpus = self._machine.gpus
         entering: list[tuple[int, int, int]] = []
         for at, number in done:
             task = self._waiting.get(number)
             if task is None:
+                if number in self._away:
+                    self._away[number] = at
                 continue
             task.due_us = -(at // -gpus)
             delay_us = 0 if task.steady else self._delay_us(task)
@@ -67,6 +85,21 @@ class VirtualOrder:
             due_us, number = heappop(self._late)
             entering.append((due_us, due_us * gpus, number))
         self._due.extend(self._waiting[number] for _, _, number in sorted(entering) if number in self._waiting)
+        if self._back:
+            self._put_back(now_us)
+
+    def _put_back(self, now_us: int) -> None:
+        """Those that have come back after their due times take their places among the due ones."""
+        waiting, back = self._waiting, self._back
+        due = [task for task in self._due if task.number in waiting and task.number not in back]
+        for number in sorted(back):
+            task, at = waiting[number], back[number]
+            if at is not None:
+                task.due_us = -(at // -self._machine.gpus)
+            if task.due_us is not None and task.due_us <= now_us:
+                insort(due, task, key=_DUE_US)
+        self._due = deque(due)
+        back.clear()
 
     @property
     def first(self) -> Task | None:

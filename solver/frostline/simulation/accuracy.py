@@ -12,8 +12,10 @@ from frostline.freezing.curve import TrainingCurve, training_curve
 from frostline.problem.frozen import FrozenMap
 from frostline.problem.instance import Instance
 from frostline.problem.job import Elastic, Job
+from frostline.problem.outage import Downtimes
 from frostline.problem.schedule import Schedule, Segment
-from frostline.timing.duration import left_after
+from frostline.scheduler.progress import clipped
+from frostline.timing.lost_work import WorkLeft
 from frostline.units import as_finite, instant_us, seconds
 
 __all__ = [
@@ -202,6 +204,8 @@ def true_accuracy(
 ) -> AccuracyReport | None:
     """What freezing truly cost the jobs of a valid schedule; None where nothing was frozen.
 
+    Jobs that never end are left out.
+
     Parameters
     ----------
     instance : Instance
@@ -230,6 +234,8 @@ def true_accuracy(
     ran = [job for job in instance.jobs if isinstance(job.work, Elastic) and job.id in completion_us]
     flow_s = {job.id: seconds(completion_us[job.id] - instant_us(job.release_s)) for job in ran}
     frozen = [_judged(job, stretches[job.id], curves, flow_s[job.id]) for job in ran if job.id in stretches]
+    if not frozen:  # those that were never end
+        return None
     return AccuracyReport(jobs=tuple(frozen), families=tuple(_by_family(ran, frozen, flow_s)))
 
 
@@ -240,28 +246,34 @@ def frozen_stretches(instance: Instance, schedule: Schedule) -> dict[str, tuple[
     does it: each keeps the whole iterations that it has done.
     """
     frozen = {segment.job for segment in schedule.segments if segment.freeze_level}
+    downtimes = Downtimes(schedule.outages, instance.cluster)
     pieces: dict[str, list[Segment]] = {job.id: [] for job in instance.jobs if job.id in frozen}
     for segment in schedule.segments:
         if segment.job in pieces:
             pieces[segment.job].append(segment)
     jobs = {job.id: job for job in instance.jobs}
-    replayed = ((job, tuple(_replayed(jobs[job], instance, schedule, pieces[job]))) for job in pieces)
+    replayed = ((job, tuple(_replayed(jobs[job], instance, schedule, pieces[job], downtimes))) for job in pieces)
     return {job: stretches for job, stretches in replayed if stretches}
 
 
-def _replayed(job: Job, instance: Instance, schedule: Schedule, pieces: Sequence[Segment]) -> Iterator[Stretch]:
+def _replayed(
+    job: Job, instance: Instance, schedule: Schedule, pieces: Sequence[Segment], downtimes: Downtimes
+) -> list[Stretch]:
     """Frozen stretches of one job."""
-    total, done, left = _iterations(job), 0, job
-    for number, piece in enumerate(pieces):
-        ends_at = total
-        if number < len(pieces) - 1:
-            before = pieces[number - 1] if number else None
-            useful_us = max(piece.end_us - piece.start_us - schedule.pause_us(before, piece), 0)
-            left = left_after(left, instance.cluster, piece.placement, useful_us, piece.freeze_level)
-            ends_at = total - _iterations(left)
-        if piece.freeze_level and ends_at > done:
-            yield done, ends_at, piece.freeze_level
-        done = ends_at
+    total, done, work = _iterations(job), 0, WorkLeft(job, instance.cluster, downtimes)
+    found: list[Stretch] = []
+    for before, piece, after in zip([None, *pieces], pieces, [*pieces[1:], None], strict=False):
+        if after is None and job.id not in schedule.unfinished:
+            return [*found, *_stretch(done, total, piece)]
+        work.end(piece, schedule.pause_us(before, piece), after)
+        begun, done = done, total - _iterations(work.left)
+        found = clipped([*found, *_stretch(begun, done, piece)], done)
+    return found
+
+
+def _stretch(done: int, ends_at: int, piece: Segment) -> list[Stretch]:
+    """What a piece has frozen, if anything."""
+    return [(done, ends_at, piece.freeze_level)] if piece.freeze_level and ends_at > done else []
 
 
 def _iterations(job: Job) -> int:

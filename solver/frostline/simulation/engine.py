@@ -6,23 +6,26 @@ when the truth says. A job that is evicted keeps the work it has done, in whole 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from time import perf_counter
 
+from frostline.errors import InvalidValueError
 from frostline.freezing.curve import TrainingCurve
-from frostline.policies.base import Policy
+from frostline.policies.base import PlanningPolicy, Policy
 from frostline.policies.guarantee import GuaranteeReport, check_guarantee
 from frostline.policies.registry import make_policy
 from frostline.prediction.online import OnlinePredictor
 from frostline.problem.instance import Instance
+from frostline.problem.outage import Outage
 from frostline.problem.refusal import Refusal
 from frostline.problem.schedule import Schedule, Segment
 from frostline.scheduler.outlook import Predictor
 from frostline.scheduler.scheduler import Scheduler
 from frostline.simulation.accuracy import AccuracyReport, true_accuracy
 from frostline.simulation.metrics import Metrics, measure
+from frostline.simulation.outages import NEVER_US, OutageFeed, checked_outages
 from frostline.simulation.predictions import PredictionFacts, prediction_facts
 from frostline.simulation.replay import Replay
 from frostline.simulation.reports import MetricReports, Reporter
@@ -50,7 +53,7 @@ class Result:
     metrics : Metrics
         Figures over all finished jobs.
     guarantee : GuaranteeReport or None
-        Check of the policy's per-job guarantee; None where it gives none.
+        Check of the policy's per-job guarantee; None where it gives none, and where there were outages.
     prediction : PredictionFacts or None
         Figures of the predictions; None where sizes were known.
     accuracy : AccuracyReport or None
@@ -77,6 +80,8 @@ def simulate(
     on_progress: Progress | None = None,
     curves: Mapping[str, TrainingCurve] | None = None,
     reports: MetricReports | bool = False,
+    outages: Iterable[Outage] = (),
+    restart_s: float | None = None,
 ) -> Result:
     """Run all jobs of an instance under a policy.
 
@@ -100,6 +105,20 @@ def simulate(
     reports : MetricReports or bool
         Whether, and how, jobs report the progress of their metric, from which the scheduler may learn what freezing
         costs them. Only elastic policies are told: others have nothing left to decide of a running job.
+    outages : iterable of Outage
+        When servers are down. A job that holds GPUs of a server that fails loses all its GPUs and the work since its
+        last checkpoint, and waits again. Jobs that wait in the end for servers that never come back are the
+        ``unfinished`` ones of the schedule.
+    restart_s : float, optional
+        Seconds that a job takes to be where it was when it runs again after a failure, where the policy tells none.
+
+    Raises
+    ------
+    UnknownNameError
+        An unknown policy, placement method or predictor, or an outage of a server that the cluster does not have.
+    InvalidValueError
+        Outages of one server overlap, or the policy has planned what they would upset; or see
+        :class:`~frostline.scheduler.Scheduler`.
 
     Examples
     --------
@@ -110,12 +129,19 @@ def simulate(
     >>> instance = Instance(cluster=Cluster.uniform(1), jobs=jobs)
     >>> [simulate(instance, name).metrics.mean_flow_s * 3 for name in ("fifo", "easy")]
     [322.0, 214.0]
+
+    Four seconds before its end the server fails, and is back 10 s later.
+
+    >>> down = [Outage(server="s0", start_s=318, end_s=328)]
+    >>> simulate(instance, "fifo", outages=down).schedule.completion_us["3"]
+    115000000
     """
     chosen = make_policy(policy) if isinstance(policy, str) else policy
+    down = checked_outages(outages, instance, chosen)
     begin = perf_counter()
-    scheduler = _scheduler(instance, chosen, placement, predictor)
+    scheduler = _scheduler(instance, chosen, placement, predictor, restart_s)
     reporting = MetricReports() if reports is True else reports or None
-    schedule = _drive(scheduler, instance, on_progress, _truth(scheduler, instance), reporting, curves)
+    schedule = _drive(scheduler, instance, on_progress, _truth(scheduler, instance, down), down, reporting, curves)
     runtime_s = perf_counter() - begin
     return Result(
         policy=chosen,
@@ -135,19 +161,33 @@ def run(
     predictor: Predictor | str | None = None,
     placement: str = "local-search",
     on_progress: Progress | None = None,
+    outages: Iterable[Outage] = (),
+    restart_s: float | None = None,
 ) -> Schedule:
     """Schedule of an instance under a policy; see :func:`simulate`.
 
-    Events of one instant: completions, then arrivals, then virtual completions, then decisions.
+    Events of one instant: completions, failures, recoveries, arrivals, virtual completions, decisions.
     """
-    scheduler = _scheduler(instance, policy, placement, predictor)
-    return _drive(scheduler, instance, on_progress, _truth(scheduler, instance))
+    down = checked_outages(outages, instance, policy)
+    scheduler = _scheduler(instance, policy, placement, predictor, restart_s)
+    return _drive(scheduler, instance, on_progress, _truth(scheduler, instance, down), down)
 
 
-def _scheduler(instance: Instance, policy: Policy, placement: str, predictor: Predictor | str | None) -> Scheduler:
+def _scheduler(
+    instance: Instance,
+    policy: Policy,
+    placement: str,
+    predictor: Predictor | str | None,
+    restart_s: float | None,
+) -> Scheduler:
     chosen = OnlinePredictor(predictor) if isinstance(predictor, str) else predictor
-    kind = Replay if hasattr(policy, "whole_plan") else Scheduler
-    return kind(instance.cluster, policy, expected=instance.jobs, placement=placement, predictor=chosen)
+    cluster, jobs = instance.cluster, instance.jobs
+    if hasattr(policy, "whole_plan"):
+        if restart_s is not None:
+            rule = f"must be None: policy {policy.name!r} interrupts nobody"
+            raise InvalidValueError("simulation", "restart_s", restart_s, rule)
+        return Replay(cluster, policy, expected=jobs, placement=placement, predictor=chosen)
+    return Scheduler(cluster, policy, jobs, placement=placement, predictor=chosen, restart_s=restart_s)
 
 
 def _drive(
@@ -155,30 +195,33 @@ def _drive(
     instance: Instance,
     on_progress: Progress | None,
     truth: Truth | None,
+    outages: tuple[Outage, ...],
     reports: MetricReports | None = None,
     curves: Mapping[str, TrainingCurve] | None = None,
 ) -> Schedule:
-    """Feed a scheduler the jobs of an instance, their reports and their completions."""
+    """Feed a scheduler the jobs of an instance, their reports and completions, and the outages of servers."""
     jobs, tell = instance.jobs, on_progress or _silent
     submit, finish = (scheduler.submit, scheduler.finish) if truth is None else (truth.submit, truth.finish)
-    releases = [*(instant_us(job.release_s) for job in jobs), _NEVER]
+    releases = [*(instant_us(job.release_s) for job in jobs), NEVER_US]
     refused: list[Refusal] = []
     segments: list[Segment] = [] if truth is None else truth.segments
     ends: list[tuple[int, int, str]] = [] if truth is None else truth.ends  # (completion, index of the segment, job)
     report_metrics = _reporter(scheduler, instance, truth, reports, curves)
+    servers = OutageFeed(scheduler, outages)
     coming = done = 0
     wake_us: int | None = None
-    while coming < len(jobs) or ends or wake_us is not None:
+    while coming < len(jobs) or ends or servers.goes_on(wake_us):
         now_us = releases[coming]
-        if ends and ends[0][0] < now_us:
-            now_us = ends[0][0]
-        if wake_us is not None and wake_us < now_us:
-            now_us = wake_us
+        now_us = ends[0][0] if ends and ends[0][0] < now_us else now_us
+        now_us = wake_us if wake_us is not None and wake_us < now_us else now_us
+        now_us = servers.next_us if servers.next_us < now_us else now_us
         while ends and ends[0][0] == now_us:
             finish(heappop(ends)[2])
             done += 1
             if done % _REPORT_EVERY == 0:
                 tell(done + len(refused), len(jobs))
+        if servers.next_us == now_us:
+            servers.report(now_us)
         while releases[coming] == now_us:
             refusal = submit(jobs[coming])
             if refusal is not None:
@@ -187,12 +230,21 @@ def _drive(
         report_metrics(now_us)
         starts, wake_us, evictions = scheduler.advance_us(now_us)
         if truth is not None:
-            truth.follow(starts, evictions, now_us)
+            truth.follow(starts, evictions, now_us, scheduler.failed)
             continue
         for start in starts:
             heappush(ends, (start.end_us, len(segments), start.job))
-            segments.extend(scheduler.pieces(start))
+            segments.append(start)
     tell(len(jobs), len(jobs))
+    return _schedule(scheduler, segments, refused, outages)
+
+
+def _schedule(
+    scheduler: Scheduler, runs: Iterable[Segment], refused: Iterable[Refusal], outages: tuple[Outage, ...]
+) -> Schedule:
+    segments = list(runs)
+    if isinstance(scheduler.policy, PlanningPolicy):
+        segments = [piece for run in segments for piece in _pieces(scheduler, run)]
     return Schedule.of(
         segments,
         refused,
@@ -200,7 +252,16 @@ def _drive(
         scheduler.restart_us,
         predictor_text(scheduler),
         scheduler.level_change_us if any(segment.freeze_level for segment in segments) else 0,
+        outages,
+        scheduler.waiting if outages else (),
     )
+
+
+def _pieces(scheduler: Scheduler, segment: Segment) -> Iterator[Segment]:
+    """Pieces of a run that may have been cut off before its end."""
+    for piece in scheduler.pieces(segment):
+        if piece.start_us < segment.end_us:
+            yield piece if piece.end_us <= segment.end_us else piece._replace(end_us=segment.end_us)
 
 
 def _silent(done: int, total: int) -> None:
@@ -211,9 +272,9 @@ def _report_nothing(now_us: int) -> None:
     """Hand in no reports."""
 
 
-def _truth(scheduler: Scheduler, instance: Instance) -> Truth | None:
-    """What the scheduler need not know; None where it knows all and evicts nobody, so that what it expects is true."""
-    if scheduler.outlook is None and scheduler.restart_us is None:
+def _truth(scheduler: Scheduler, instance: Instance, outages: Sequence[Outage]) -> Truth | None:
+    """What the scheduler need not know; None where it knows all and nobody is interrupted: what it expects is true."""
+    if scheduler.outlook is None and scheduler.restart_us is None and not outages:
         return None
     return Truth(instance, scheduler)
 
@@ -248,6 +309,3 @@ def predictor_text(scheduler: Scheduler) -> str:
 def policy_text(policy: Policy) -> str:
     """Name of a policy with its parameters, as :func:`~frostline.policies.registry.make_policy` reads it."""
     return ":".join([policy.name, *(f"{name}={value}" for name, value in policy.parameters.items())])
-
-
-_NEVER = 1 << 100

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from frostline.problem.instance import Instance
 from frostline.problem.schedule import Schedule
+from frostline.simulation.outages import losses
 from frostline.timing.options import Choices
 from frostline.units import US_PER_S, instant_us
 
@@ -28,13 +29,17 @@ class Metrics:
     makespan_s : float or None
         Last completion − first release of a job that ran.
     utilisation : float or None
-        GPU-time held over GPUs × makespan.
+        GPU-time held over GPUs × makespan; None where some jobs never end.
     gpu_hours : float
         GPU-hours held.
     evictions : int
-        How often a job lost its GPUs before it was complete.
+        How often a job lost its GPUs before it was complete, to others or because a server failed.
     level_changes : int
         How often a job went on at another freeze level on the same GPUs.
+    failed_runs : int
+        How often because a server failed.
+    lost_gpu_hours : float
+        GPU-hours of work that failures have cost: what was done since the last checkpoint.
     """
 
     submitted: int
@@ -52,6 +57,8 @@ class Metrics:
     gpu_hours: float
     evictions: int
     level_changes: int = 0
+    failed_runs: int = 0
+    lost_gpu_hours: float = 0.0
 
     def as_dict(self) -> dict[str, float | int | None]:
         """All figures by name."""
@@ -84,7 +91,8 @@ def measure(instance: Instance, schedule: Schedule) -> Metrics:
     flows = sorted(completion_us[job] - release for job, release in release_us.items())
     waits = sum(start_us[job] - release for job, release in release_us.items())
     makespan_us = max(completion_us.values()) - min(release_us.values()) if flows else None
-    capacity = instance.cluster.gpus * makespan_us if makespan_us else None
+    capacity = instance.cluster.gpus * makespan_us if makespan_us and not schedule.unfinished else None
+    lost = losses(instance, schedule)
     return Metrics(
         submitted=len(instance.jobs),
         jobs=len(flows),
@@ -101,6 +109,8 @@ def measure(instance: Instance, schedule: Schedule) -> Metrics:
         gpu_hours=schedule.gpu_us / US_PER_S / 3600,
         evictions=schedule.evictions,
         level_changes=schedule.level_changes,
+        failed_runs=lost.runs,
+        lost_gpu_hours=lost.gpu_us / US_PER_S / 3600,
     )
 
 

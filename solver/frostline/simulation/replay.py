@@ -50,7 +50,7 @@ class Replay(Scheduler):
     >>> scheduler = Replay(Cluster.uniform(1), "offline-optimal", jobs)
     >>> scheduler.submit(jobs[0])
     >>> scheduler.advance(0)
-    Decision(starts=(), wake_s=3.0, evictions=())
+    Decision(starts=(), wake_s=3.0, evictions=(), failed=())
     """
 
     def __init__(
@@ -72,6 +72,18 @@ class Replay(Scheduler):
         super().__init__(cluster, chosen, jobs, placement=placement)
         self._state = _Planned(cluster, chosen, placement, plan(Instance(cluster=cluster, jobs=jobs)))
 
+    def fail(self, server: str) -> None:
+        """Refused: the plan is for servers that do not fail."""
+        raise _unplanned("fail", server)
+
+    def drain(self, server: str) -> None:
+        """Refused: the plan is for servers that are not drained."""
+        raise _unplanned("drain", server)
+
+
+def _unplanned(event: str, server: str) -> InvalidValueError:
+    return InvalidValueError("replay", event, server, "must not be reported: the plan needs all servers")
+
 
 class _Planned(State):
     """State in which every job is offered its place in a plan."""
@@ -80,7 +92,7 @@ class _Planned(State):
 
     def __init__(self, cluster: Cluster, policy: Policy, placement: str, plan: Mapping[str, Segment]) -> None:
         super().__init__(cluster, policy, (), placement)
-        self.plan = plan
+        self.plan = dict(plan)
 
     def offer(self, task: Task) -> Offer | None:
         """The GPUs of the plan; None while they are not free."""

@@ -11,8 +11,10 @@ from frostline.problem.instance import Instance
 from frostline.problem.job import Fixed, Job
 from frostline.problem.refusal import Refusal, never_fits
 from frostline.problem.schedule import Segment
+from frostline.scheduler.progress import clipped
 from frostline.scheduler.scheduler import Scheduler
 from frostline.timing.duration import iterations_within, job_duration_us, left_after, slowest_us
+from frostline.timing.lost_work import Stint, left_after_failure
 
 __all__ = ["Truth"]
 
@@ -42,6 +44,7 @@ class Truth:
         "_frozen",
         "_jobs",
         "_left",
+        "_parts",
         "_pauses",
         "_restart_us",
         "_running",
@@ -60,6 +63,7 @@ class Truth:
         self._left: dict[str, Job] = {}  # jobs that were evicted, as large as what is left of them
         self._running: dict[str, int] = {}  # index of its segment for every job that runs
         self._frozen: dict[str, list[tuple[int, int, int]]] = {}  # frozen stretches: iterations from and to, level
+        self._parts: dict[str, list[Stint]] = {}  # of runs that have changed their level, those before the present one
         self._pauses: dict[str, int] = {}  # microseconds at the start of its last segment in which a job does nothing
 
     def submit(self, job: Job) -> Refusal | None:
@@ -70,14 +74,22 @@ class Truth:
             slowest_us(job, self._cluster)
         return self._scheduler.submit(blinded(job))
 
-    def follow(self, starts: Iterable[Segment], evictions: Iterable[str], now_us: int) -> None:
-        """Cut the segments of the evicted jobs, then give each start its true end, if nothing comes in between."""
+    def follow(
+        self, starts: Iterable[Segment], evictions: Iterable[str], now_us: int, failed: Iterable[str] = ()
+    ) -> None:
+        """Cut the segments of the failed and the evicted jobs, then give each start its true end.
+
+        That end will come, if nothing comes in between.
+        """
+        for job_id in failed:
+            self._lose(job_id, now_us)
         for job_id in evictions:
             self._cut(job_id, now_us)
+            self._parts.pop(job_id, None)
         for start in starts:
             pause_us = self._restart_us if start.job in self._left else 0
             if start.job in self._running:
-                self._cut(start.job, now_us)
+                self._parts.setdefault(start.job, []).append(self._cut(start.job, now_us))
                 pause_us = self._change_us
             index = self._running[start.job] = len(self.segments)
             job = self._left.get(start.job) or self._jobs[start.job]
@@ -94,7 +106,14 @@ class Truth:
         while ends and running.get(ends[0][2]) != ends[0][1]:
             heappop(ends)
 
-    def _cut(self, job_id: str, now_us: int) -> None:
+    def _lose(self, job_id: str, now_us: int) -> None:
+        """A server of a job has failed: its segment ends now, and the work since its last checkpoint is lost."""
+        part = self._cut(job_id, now_us)
+        left = self._left[job_id] = left_after_failure([*self._parts.pop(job_id, ()), part], self._cluster)
+        if job_id in self._frozen:
+            self._frozen[job_id] = clipped(self._frozen[job_id], self._done(job_id, left))
+
+    def _cut(self, job_id: str, now_us: int) -> Stint:
         """A job loses its GPUs or changes its level: its segment ends now, and what it has done is kept."""
         index = self._running.pop(job_id)
         segment = self.segments[index]
@@ -105,6 +124,7 @@ class Truth:
         if segment.freeze_level:
             stretch = self._done(job_id, job), self._done(job_id, left), segment.freeze_level
             self._frozen.setdefault(job_id, []).append(stretch)
+        return Stint(job, segment.placement, segment.freeze_level, useful_us)
 
     @property
     def running(self) -> Mapping[str, int]:
@@ -128,6 +148,7 @@ class Truth:
     def finish(self, job_id: str) -> None:
         """Tell the scheduler that a job has completed, and if it predicts, how large it was and how it ended."""
         del self._running[job_id]
+        self._parts.pop(job_id, None)
         job = self._jobs[job_id]
         if self._blind:
             self._scheduler.finish(job_id, size_of(job), job.status)

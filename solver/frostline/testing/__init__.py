@@ -12,6 +12,7 @@ from frostline.testing.conformance import (
     contended_instances,
 )
 from frostline.testing.list_schedule import Choice, list_schedule
+from frostline.testing.outage_strategies import checkpointed, outages
 from frostline.testing.predictors import ScriptedPredictor, predictions
 from frostline.testing.strategies import (
     clusters,
@@ -39,6 +40,7 @@ __all__ = [
     "assert_feasible",
     "assert_within_guarantee",
     "check_policy",
+    "checkpointed",
     "clusters",
     "contended_instances",
     "durations_s",
@@ -50,6 +52,7 @@ __all__ = [
     "jobs",
     "list_schedule",
     "networks",
+    "outages",
     "plans",
     "predictions",
     "schedules",

@@ -19,6 +19,7 @@ from frostline.traces.draws import GPU_HISTOGRAMS
 from frostline.traces.formats import TRACE_FORMATS, TraceFormat
 from frostline.traces.generate import generate_jobs
 from frostline.traces.job_names import template_of
+from frostline.traces.outages import OUTAGE_COLUMNS, read_outages
 from frostline.traces.reader import read_trace
 from frostline.traces.recurring import generate_recurring_jobs
 from frostline.traces.rules import RULES, Fault
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_WIDTHS",
     "GPU_HISTOGRAMS",
+    "OUTAGE_COLUMNS",
     "POLLUX_APPLICATIONS",
     "RULES",
     "TITAN_APPLICATIONS",
@@ -57,6 +59,7 @@ __all__ = [
     "offered_load",
     "pollux_profile",
     "pollux_profiles",
+    "read_outages",
     "read_trace",
     "rescale_load",
     "summarise",

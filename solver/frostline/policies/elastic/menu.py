@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from frostline.placement.free_gpus import FreeGpus
 from frostline.policies.base import View
 from frostline.policies.elastic.options import Flags, Floats, Ints, Options, options_of, units_of
 from frostline.policies.eviction import may_be_evicted
 from frostline.policies.task import Running, Task
-from frostline.problem.job import Locality
+from frostline.problem.cluster import Cluster
+from frostline.problem.job import Elastic, Locality
 from frostline.units import US_PER_S
 
 __all__ = ["RoundMenu", "round_menu"]
@@ -20,7 +23,8 @@ __all__ = ["RoundMenu", "round_menu"]
 class RoundMenu:
     """Tasks by number, and their options: those of task j are ``first[j]`` to ``first[j + 1] - 1``, the first to wait.
 
-    Tasks that were evicted too often and run are left out, with their GPUs.
+    Tasks that run and were evicted too often, or hold GPUs of a server that is drained, are left out, with their GPUs;
+    so are waiting ones that need servers that are down or drained.
 
     Parameters
     ----------
@@ -100,18 +104,17 @@ def round_menu(view: View, most_evictions: int) -> RoundMenu:
     most_evictions : int
         Tasks that have lost their GPUs so often, and run, are left alone.
     """
-    capacity = view.free.capacity
-    entries: list[tuple[int, Task, Running | None]] = [
-        (task.number, task, None) for task in view.waiting.tasks.values()
-    ]
+    free, capacity = view.free, view.free.capacity
+    entries: list[tuple[int, Task, Running | None]] = [(task.number, task, None) for task in _placeable(view)]
     for run in view.runs.values():
-        if may_be_evicted(run, view.now_us, most_evictions):
+        open_gpus = free.open_gpus(run.loads) if free.closed else run.gpus
+        if open_gpus == run.gpus and may_be_evicted(run, view.now_us, most_evictions):
             entries.append((run.number, run.task, run))
         else:
-            capacity -= run.gpus
+            capacity -= open_gpus
     entries.sort(key=lambda entry: entry[0])
     tasks, runs = [task for _, task, _ in entries], [run for *_, run in entries]
-    options = [options_of(task, view.cluster) for task in tasks]
+    options = [options_of(task, view.cluster, free.closed) for task in tasks]
     counts = [1 + len(each.gpus) for each in options]
     first = np.cumsum([0, *counts])
     job = np.repeat(np.arange(len(tasks)), counts)
@@ -137,6 +140,21 @@ def round_menu(view: View, most_evictions: int) -> RoundMenu:
         evictions=np.array([0 if task.past is None else task.past.evictions for task in tasks], np.int64),
         capacity=capacity,
     )
+
+
+def _placeable(view: View) -> Iterable[Task]:
+    """Waiting tasks that the servers that are up could hold."""
+    waiting, closed = view.waiting.tasks.values(), view.free.closed
+    if not closed:
+        return waiting
+    empty = view.free.emptied(view.cluster.capacities)
+    return (task for task in waiting if _has_option(task, view.cluster, empty))
+
+
+def _has_option(task: Task, cluster: Cluster, empty: FreeGpus) -> bool:
+    if isinstance(task.job.work, Elastic):
+        return len(options_of(task, cluster, empty.closed).gpus) > 0
+    return empty.fits(task.shape)
 
 
 def _flat(rows: list[list[float]], waiting: float) -> Floats:

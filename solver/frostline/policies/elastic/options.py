@@ -57,8 +57,17 @@ def units_of(task: Task) -> int:
     return task.duration_us if isinstance(work, Fixed) else work.iterations
 
 
-def options_of(task: Task, cluster: Cluster) -> Options:
+def options_of(task: Task, cluster: Cluster, closed: int = 0) -> Options:
     """Options of a task; work that is not elastic has one, the GPUs it asks for.
+
+    Parameters
+    ----------
+    task : Task
+        The task.
+    cluster : Cluster
+        The servers.
+    closed : int
+        Servers that take no starts, as bits; elastic work has no options that need them.
 
     Examples
     --------
@@ -72,7 +81,7 @@ def options_of(task: Task, cluster: Cluster) -> Options:
     ([1, 2, 4], [8.0, 5.0, 4.0], 8.0)
     """
     if isinstance(task.job.work, Elastic):
-        return _elastic(_Key(task.job, cluster))
+        return _elastic(_Key(task.job, cluster, closed))
     seconds = np.array([[task.duration_us / (units_of(task) * US_PER_S)]])
     return Options(gpus=np.array([task.gpus], np.int64), seconds=seconds, spread=seconds)
 
@@ -80,12 +89,12 @@ def options_of(task: Task, cluster: Cluster) -> Options:
 class _Key:
     """Key of a cache: jobs of one application on one cluster have the same; it keeps what it stands for alive."""
 
-    __slots__ = ("_key", "cluster", "job", "work")
+    __slots__ = ("_key", "closed", "cluster", "job", "work")
 
-    def __init__(self, job: Job, cluster: Cluster) -> None:
+    def __init__(self, job: Job, cluster: Cluster, closed: int) -> None:
         assert isinstance(job.work, Elastic)
-        self.job, self.work, self.cluster = job, job.work, cluster
-        self._key = (id(job.work.seconds_per_iteration), job.work.compute_shares, job.locality, id(cluster))
+        self.job, self.work, self.cluster, self.closed = job, job.work, cluster, closed
+        self._key = (id(job.work.seconds_per_iteration), job.work.compute_shares, job.locality, id(cluster), closed)
 
     def __hash__(self) -> int:
         return hash(self._key)
@@ -96,9 +105,12 @@ class _Key:
 
 @lru_cache(maxsize=4096)
 def _elastic(key: _Key) -> Options:
-    """Options of elastic work; the GPUs that a job asks for are always one."""
+    """Options of elastic work; while all servers are up the GPUs that a job asks for are one."""
     job, work, cluster = key.job, key.work, key.cluster
     empty = FreeGpus(cluster.capacities)
+    for server, gpus in enumerate(cluster.capacities):
+        if key.closed >> server & 1:
+            empty.close(server, gpus)
     held = {gpus: empty.best_fit(shape_of(job, cluster, gpus)) for gpus in work.widths}
     widths = [gpus for gpus in work.widths if held[gpus] is not None]
     one, many = PlacementClass.ONE_SERVER, PlacementClass.MANY_SERVERS

@@ -63,7 +63,7 @@ class Pollux(RoundPolicy):
         factor = np.where(moves, restart_factors(menu, self.restart_s)[menu.job], 1.0)
         speedup = factor / (menu.seconds * fair_rates(menu, view.free.capacity)[menu.job])
         # A whole server counts as a speedup of 1 in the published code, which sets the weight of waiting.
-        speedup *= len(view.cluster.servers) / view.free.capacity
+        speedup *= (len(view.cluster.servers) - view.free.closed.bit_count()) / view.free.capacity
         return changes(menu, best_options(menu, power_mean_values(speedup, self.power)))
 
 

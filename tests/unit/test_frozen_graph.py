@@ -17,7 +17,7 @@ from frostline.freezing.memory import activation_bytes, fits_memory, gpu_memory_
 from frostline.freezing.menu import freeze_menu
 from frostline.freezing.network_units import freeze_units
 from frostline.freezing.relocation import change_pays, place_again, place_frozen
-from frostline.placement.result import DoesNotFitError
+from frostline.placement.request import DoesNotFitError
 from frostline.problem.cluster import Cluster, GpuType, Server
 from frostline.problem.library import shipped_network
 from frostline.problem.network import Edge, Layer, Network

@@ -12,7 +12,7 @@ from frostline.placement.free_gpus import FreeGpus, shape_of
 from frostline.placement.offer import place_job
 from frostline.placement.packing import best_fit
 from frostline.placement.place import METHODS, place
-from frostline.placement.result import DoesNotFitError
+from frostline.placement.request import DoesNotFitError
 from frostline.problem import Cluster, GpuType, Instance, Job, Server, Training, TrainingPlan, shipped_network
 from frostline.simulation import simulate
 from frostline.timing.contention import ContentionTime

@@ -20,8 +20,7 @@ from frostline.placement.heavy_edge import heavy_edge
 from frostline.placement.local_search import merged
 from frostline.placement.packing import best_fit, whole_stages
 from frostline.placement.place import METHODS, Answer, place
-from frostline.placement.request import Request, columns_of
-from frostline.placement.result import DoesNotFitError
+from frostline.placement.request import DoesNotFitError, Request, columns_of
 from frostline.problem.cluster import Cluster, Server
 from frostline.timing.contention import ContentionTime
 from frostline.timing.iteration_time import cut_bytes

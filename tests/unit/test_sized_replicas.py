@@ -12,7 +12,7 @@ from frostline.certify import check_schedule
 from frostline.errors import FileError, InvalidValueError
 from frostline.placement.free_gpus import FreeGpus, Shape, shape_of
 from frostline.placement.place import place
-from frostline.placement.result import DoesNotFitError
+from frostline.placement.request import DoesNotFitError
 from frostline.placement.saturation import busy_when_blocked
 from frostline.policies.reservation import reserve
 from frostline.policies.task import Running

@@ -40,7 +40,7 @@ from frostline.errors import InvalidValueError
 from frostline.freezing import DebtLaw, FreezablePlan, FreezeLevels, debt_prior, freeze_menu, freeze_units
 from frostline.freezing.frozen_graph import as_exchange
 from frostline.freezing.penalty import MAX_POINTS
-from frostline.placement.result import DoesNotFitError
+from frostline.placement.request import DoesNotFitError
 from frostline.problem import Network, TrainingPlan
 from frostline.report.freeze import (
     FreezeAdvice,

@@ -37,7 +37,8 @@ from frostline.cli.output import Output
 from frostline.cli.plans import PlanOptions, network_of
 from frostline.errors import UnknownNameError
 from frostline.placement.place import METHODS, place
-from frostline.placement.result import DoesNotFitError, PlacementResult
+from frostline.placement.request import DoesNotFitError
+from frostline.placement.result import PlacementResult
 from frostline.problem import Cluster, GpuType, TrainingPlan
 from frostline.problem.documents import check_ending, document_text, write_text
 from frostline.report.picture import check_plot

@@ -10,7 +10,8 @@ from frostline.errors import InvalidValueError
 from frostline.freezing.frozen_graph import FreezablePlan, frozen_time
 from frostline.placement.gpu_types import able_types, servers_of
 from frostline.placement.place import place
-from frostline.placement.result import DoesNotFitError, PlacementResult
+from frostline.placement.request import DoesNotFitError
+from frostline.placement.result import PlacementResult
 from frostline.problem.cluster import Cluster
 from frostline.problem.placement import Placement
 from frostline.timing.iteration_time import NS_PER_S, iteration_ns

@@ -3,7 +3,8 @@
 from frostline.errors import TooLargeError
 from frostline.placement.free_gpus import FreeGpus, Shape, shape_of
 from frostline.placement.place import METHODS, place
-from frostline.placement.result import DoesNotFitError, PlacementResult
+from frostline.placement.request import DoesNotFitError
+from frostline.placement.result import PlacementResult
 from frostline.placement.solvers import SolverUnavailableError, SolverWarning
 
 __all__ = [

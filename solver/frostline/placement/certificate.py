@@ -6,17 +6,15 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from frostline.placement.column_space import elimination_order
 from frostline.placement.pattern_problem import PatternProblem, Prices, Threshold
 from frostline.placement.pattern_tree import Proof, proved_limit_ns
 from frostline.placement.request import Objective, Request
+from frostline.problem.placement import Placement
 from frostline.timing.column_costs import ColumnCosts
 from frostline.timing.iteration_time import IterationTime, total_ns
-
-if TYPE_CHECKING:
-    from frostline.placement.result import PlacementResult
 
 __all__ = ["CERTIFICATE_FORMAT", "Evidence", "placement_problem"]
 
@@ -33,13 +31,13 @@ class Evidence:
     request: Request
     proof: Proof | None = None
 
-    def certificate(self, result: PlacementResult) -> dict[str, Any] | None:
-        """Document for a result; None where the timing model has no integer tables.
+    def certificate(self, placement: Placement, iteration_ns: int) -> dict[str, Any] | None:
+        """Document for a placement and its time; None where the timing model has no integer tables.
 
         Its bound is the one that the base time or prices prove; an integer program may have proved a higher one.
         """
         request = self.request
-        used = result.servers_used if request.objective is Objective.CONSOLIDATE else None
+        used = len(placement.columns) if request.objective is Objective.CONSOLIDATE else None
         problem = placement_problem(request.timing, request.free, most_servers=used)
         if problem is None:
             return None
@@ -52,8 +50,8 @@ class Evidence:
             "format": CERTIFICATE_FORMAT,
             "version": 1,
             "problem": problem,
-            "placement": [[server, list(column)] for server, column in result.placement.columns],
-            "iteration_ns": result.iteration_ns,
+            "placement": [[server, list(column)] for server, column in placement.columns],
+            "iteration_ns": iteration_ns,
             "bound_ns": bound_ns,
             "proof": proof,
         }

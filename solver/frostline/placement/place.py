@@ -25,8 +25,16 @@ from frostline.placement.local_search import local_search
 from frostline.placement.milp import milp
 from frostline.placement.packing import best_fit
 from frostline.placement.patterns import patterns
-from frostline.placement.request import Objective, Progress, Request, columns_of, fewest_is_certain, rank
-from frostline.placement.result import DoesNotFitError, PlacementResult
+from frostline.placement.request import (
+    DoesNotFitError,
+    Objective,
+    Progress,
+    Request,
+    columns_of,
+    fewest_is_certain,
+    rank,
+)
+from frostline.placement.result import PlacementResult
 from frostline.problem.cluster import Cluster
 from frostline.problem.placement import Placement
 from frostline.problem.plan import TrainingPlan

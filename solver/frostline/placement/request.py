@@ -11,12 +11,13 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from frostline.placement.result import DoesNotFitError
+from frostline.errors import FrostlineError
 from frostline.problem.bin_packing import MAX_STEPS, pack_replicas
 from frostline.timing.iteration_time import IterationTime, Matrix, total_ns
 
 __all__ = [
     "Columns",
+    "DoesNotFitError",
     "Objective",
     "Progress",
     "Rank",
@@ -36,6 +37,32 @@ Rank = tuple[int, int, int, tuple[int, ...]]
 
 Progress = Callable[[int, int], object]
 """Told of the best iteration time and the best bound so far, in nanoseconds; a true answer stops the search."""
+
+
+class DoesNotFitError(FrostlineError, ValueError):
+    """The GPUs on offer do not hold all replicas: too few, or of the wrong shape for replicas of several GPUs.
+
+    Parameters
+    ----------
+    need_gpus : int
+        GPUs asked for, by all replicas together.
+    offer_gpus : int
+        GPUs on offer, on all servers together.
+    why : str
+        What is wrong with their shape; empty where they are too few.
+
+    Examples
+    --------
+    >>> str(DoesNotFitError(17, 16))
+    'placement: gpus=17 but all servers together have 16 free'
+    >>> str(DoesNotFitError(5, 8, "a replica of stage 'a' needs 5 in one server, the most is 4"))
+    "placement: gpus=5 of 8 free, but a replica of stage 'a' needs 5 in one server, the most is 4"
+    """
+
+    def __init__(self, need_gpus: int, offer_gpus: int, why: str = "") -> None:
+        short = f" but all servers together have {offer_gpus} free"
+        super().__init__(f"placement: gpus={need_gpus}" + (f" of {offer_gpus} free, but {why}" if why else short))
+        self.need_gpus, self.offer_gpus, self.why = need_gpus, offer_gpus, why
 
 
 class Objective(StrEnum):

@@ -1,45 +1,16 @@
-"""What a placement method gives back, and the error where nothing fits."""
+"""What a placement method gives back."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from frostline.errors import FrostlineError
+from frostline.placement.certificate import Evidence
 from frostline.problem.placement import Placement
 from frostline.status import Status
 from frostline.timing.iteration_time import NS_PER_S
 
-if TYPE_CHECKING:
-    from frostline.placement.certificate import Evidence
-
-__all__ = ["DoesNotFitError", "PlacementResult"]
-
-
-class DoesNotFitError(FrostlineError, ValueError):
-    """The GPUs on offer do not hold all replicas: too few, or of the wrong shape for replicas of several GPUs.
-
-    Parameters
-    ----------
-    need_gpus : int
-        GPUs asked for, by all replicas together.
-    offer_gpus : int
-        GPUs on offer, on all servers together.
-    why : str
-        What is wrong with their shape; empty where they are too few.
-
-    Examples
-    --------
-    >>> str(DoesNotFitError(17, 16))
-    'placement: gpus=17 but all servers together have 16 free'
-    >>> str(DoesNotFitError(5, 8, "a replica of stage 'a' needs 5 in one server, the most is 4"))
-    "placement: gpus=5 of 8 free, but a replica of stage 'a' needs 5 in one server, the most is 4"
-    """
-
-    def __init__(self, need_gpus: int, offer_gpus: int, why: str = "") -> None:
-        short = f" but all servers together have {offer_gpus} free"
-        super().__init__(f"placement: gpus={need_gpus}" + (f" of {offer_gpus} free, but {why}" if why else short))
-        self.need_gpus, self.offer_gpus, self.why = need_gpus, offer_gpus, why
+__all__ = ["PlacementResult"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +53,7 @@ class PlacementResult:
         :func:`frostline.certify.placement.check_placement_certificate` checks it. The bound it proves is that of the
         base time or of prices; ``bound_ns`` may be higher, where a solver branched.
         """
-        return None if self.evidence is None else self.evidence.certificate(self)
+        return None if self.evidence is None else self.evidence.certificate(self.placement, self.iteration_ns)
 
     @property
     def seconds(self) -> float:

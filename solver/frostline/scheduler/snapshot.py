@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from frostline.errors import InvalidValueError
 
-if TYPE_CHECKING:
-    from frostline.scheduler.scheduler import Scheduler
-
 __all__ = ["Snapshot"]
 
-_S = TypeVar("_S", bound="Scheduler")
+_S = TypeVar("_S")
 _FORM = 1
 
 

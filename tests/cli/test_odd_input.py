@@ -125,6 +125,7 @@ def files(monkeypatch, tmp_path, run):
     (tmp_path / "mine.json").write_bytes(gzip.decompress((tmp_path / "run" / "schedule-fifo.json.gz").read_bytes()))
     words = ("run/instance.json.gz", "--method", "lagrangian", "--certificate", "bound.json")
     assert run("bound", *words).exit_code == 0
+    assert run("bound", "q06", "--method", "best", "--certificate", "q06-bound.json").exit_code == 0
     words = ("--gpus", 8, "--cluster", "2x4", "--certificate", "placement-certificate.json")
     assert run("place", "gpt2", *words).exit_code == 0
 

@@ -211,8 +211,8 @@ def _differences(stated: Mapping[str, Any], given: Mapping[str, Any]) -> Iterato
     there = set(stated["ids"])
     missing = [job for job in given["ids"] if job not in there]
     if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        yield CertificateFault(BoundFaultKind.OTHER_PROBLEM, f"job {missing[0]!r}{more} is left out of it", missing[0])
+        whom = f"job {missing[0]!r} is" if len(missing) == 1 else f"job {missing[0]!r} and {len(missing) - 1} more are"
+        yield CertificateFault(BoundFaultKind.OTHER_PROBLEM, f"{whom} left out of it", missing[0])
         return
     for name, value in given.items():
         if stated[name] == value:

@@ -41,7 +41,7 @@ EXAMPLES = examples(
     "check mine.json --instance run/instance.json.gz --json",
     "check placement-certificate.json",
     "check run/instance.json.gz --certificate bound.json run/schedule-fifo.json.gz",
-    "check q06 --certificate bound.json",
+    "check q06 --certificate q06-bound.json",
 )
 
 _CERTIFICATE, _BOUND = "placement-certificate", "certificate"

@@ -24,7 +24,7 @@ __all__ = [
     "value_faults",
 ]
 
-_MOST_BYTES = 160_000
+_MOST_BYTES = 300_000
 _SCHEDULES, _CERTIFICATES = "schedules", "certificates"
 _CERTIFICATE = "certificate"
 

@@ -178,8 +178,8 @@ class _Attempt:
         return _evidence(found.us, found.method, time_s, file)
 
     def _bound(self, found: FoundBound, time_s: float) -> Evidence:
-        """The better of what was proved, if it is right, and what was known."""
-        if self.known is not None and self.known.bound.us >= found.us:
+        """The better of what was proved, if it is right, and what was known; of equals the one that is stored."""
+        if self.known is not None and self.known.bound.us >= found.us + (self.known.bound.file is None):
             return self.known.bound
         self._refuse(bound_faults(self.instance, found.certificate, found.us, choices_of(self.instance)))
         file = store_certificate(self.instance, found.certificate, self.folder)

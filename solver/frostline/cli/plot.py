@@ -11,9 +11,9 @@ from frostline.cli.options import ConfigOption, JsonOption, QuietOption, example
 from frostline.cli.output import Output
 from frostline.cli.plot_inputs import Runs, read_runs
 from frostline.errors import FileError, InvalidValueError
-from frostline.report.html_report import html_report, save_report
 from frostline.report.picture import check_plot
 from frostline.report.pictures import PLOT_KINDS, check_kinds, save_plots
+from frostline.report.report_page import html_report, save_report
 
 __all__ = ["EXAMPLES", "run"]
 

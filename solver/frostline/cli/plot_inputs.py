@@ -20,9 +20,9 @@ from frostline.problem.documents import file_problem
 from frostline.problem.files import digest, load_instance, load_schedule
 from frostline.problem.order import natural_key
 from frostline.relaxation import Bound, lower_bound
+from frostline.report.columns import Timeline, timeline
 from frostline.report.results_file import Results, read_results
 from frostline.report.simulation import schedule_result
-from frostline.report.timeline import Timeline, timeline
 from frostline.simulation import choices_made, measure
 from frostline.timing import Choices
 

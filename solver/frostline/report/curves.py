@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from frostline.problem.cluster import Cluster
 from frostline.problem.outage import Outage
-from frostline.report.timeline import Timeline
+from frostline.report.columns import Timeline
 from frostline.units import US_PER_S
 
 __all__ = [

@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Iterable
 from html import escape
 
-from frostline.report.plot_style import plain_text
+from frostline.report.picture_style import plain_text
 from frostline.report.table import Table
 
 __all__ = ["facts", "figure", "html_table", "items", "page", "section"]

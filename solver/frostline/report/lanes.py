@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from frostline.report.timeline import Timeline
+from frostline.report.columns import Timeline
 
 __all__ = ["Bar", "bars"]
 
@@ -24,7 +24,7 @@ def bars(columns: Timeline) -> list[Bar]:
     Examples
     --------
     >>> from frostline.problem import Cluster, Fixed, Instance, Job, Placement, Schedule, Segment
-    >>> from frostline.report.timeline import timeline
+    >>> from frostline.report.columns import timeline
     >>> jobs = [Job(id=name, release_s=0, work=Fixed(duration_s=1), gpus=2) for name in "ab"]
     >>> segments = [Segment(job.id, 0, 1_000_000, Placement([(1, (2,))])) for job in jobs]
     >>> bars(timeline(Instance(cluster=Cluster.uniform(2, gpus=4), jobs=jobs), Schedule(segments=segments)))

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from frostline.errors import InvalidValueError, UnknownNameError
+from frostline.report.columns import Timeline
 from frostline.report.picture import check_plot, figure_bytes, new_figure, write_figure
-from frostline.report.plot_compare import compare_height_in, plot_compare
-from frostline.report.plot_flow import FLOW_HEIGHT_IN, plot_flow
-from frostline.report.plot_gantt import gantt_height_in, plot_gantt
-from frostline.report.plot_style import WIDTH_IN
-from frostline.report.plot_usage import USAGE_HEIGHT_IN, plot_usage
-from frostline.report.timeline import Timeline
+from frostline.report.picture_compare import compare_height_in, plot_compare
+from frostline.report.picture_flow import FLOW_HEIGHT_IN, plot_flow
+from frostline.report.picture_gantt import gantt_height_in, plot_gantt
+from frostline.report.picture_style import WIDTH_IN
+from frostline.report.picture_usage import USAGE_HEIGHT_IN, plot_usage
 
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase

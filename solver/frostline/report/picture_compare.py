@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from frostline.report.plot_style import COLOURS, GREY, figure_of, legend, shown_text
+from frostline.report.picture_style import COLOURS, GREY, figure_of, legend, shown_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from frostline.report.columns import Timeline
 from frostline.report.curves import Steps, capacity_steps, gpu_steps, waiting_steps
-from frostline.report.plot_style import GREY, figure_of, legend, line_style, shown_text, time_unit
-from frostline.report.timeline import Timeline
+from frostline.report.picture_style import GREY, figure_of, legend, line_style, shown_text, time_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,6 +54,7 @@ def plot_usage(schedules: Mapping[str, Timeline], *, figure: FigureBase | None =
     below.set(ylabel="jobs waiting", xlabel=f"time, {unit}")
     below.set_ylim(bottom=0, top=None if any(columns.ids for columns in schedules.values()) else 1)
     for axes in (above, below):
+        axes.yaxis.get_major_locator().set_params(integer=True)
         axes.grid(alpha=0.25, linewidth=0.6)
     legend(above, handles, 3)
     return chosen

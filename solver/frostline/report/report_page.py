@@ -11,6 +11,7 @@ from frostline.problem.cluster import Cluster
 from frostline.problem.documents import write_bytes
 from frostline.problem.instance import Instance
 from frostline.problem.refusal import never_fits
+from frostline.report.columns import Timeline
 from frostline.report.html import facts, figure, html_table, items, page, section
 from frostline.report.numbers import number_text
 from frostline.report.pictures import PLOT_KINDS, panel_png, panels
@@ -22,7 +23,6 @@ from frostline.report.simulation import (
     prediction_text,
     result_table,
 )
-from frostline.report.timeline import Timeline
 from frostline.report.workload import cluster_summary, refusal_text, trace_lines, trace_summary
 from frostline.timing.options import Choices
 
@@ -137,9 +137,9 @@ def _simulated(instance: Instance, cluster: Mapping[str, Any], trace: Mapping[st
     refusals = [refusal for job in instance.jobs if (refusal := never_fits(job, instance.cluster)) is not None]
     rows = [
         ("instance", instance.name or "(no name)"),
-        *instance.provenance.items(),
-        ("rows", read),
-        ("jobs", size),
+        *((f"source: {key}", text) for key, text in instance.provenance.items()),
+        ("reading", read),
+        ("workload", size),
         *(("remark", note) for note in notes),
         ("cluster", _cluster_line(instance.cluster, cluster)),
         *([("refused", refusal_text(refusals))] if refusals else []),

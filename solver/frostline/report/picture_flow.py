@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from frostline.report.columns import Timeline
 from frostline.report.curves import flow_curve, flows_s
 from frostline.report.numbers import number_text
-from frostline.report.plot_style import GREY, figure_of, legend, line_style, shown_text
-from frostline.report.timeline import Timeline
+from frostline.report.picture_style import GREY, figure_of, legend, line_style, shown_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from frostline.report.columns import Timeline
 from frostline.report.curves import busy_shares, down_shares, level_shares
 from frostline.report.lanes import Bar, bars
-from frostline.report.plot_style import COLOURS, figure_of, legend, shown_text, time_unit
-from frostline.report.timeline import Timeline
+from frostline.report.picture_style import COLOURS, figure_of, legend, shown_text, time_unit
 from frostline.units import US_PER_S
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _BINS, _MOST_ROWS, _MOST_OUTAGES = 400, 100, 300
 _LANE_IN, _WIDTH_IN, _LETTER_IN = 0.13, 5.8, 0.055
 _HATCHES = ("", "////", "....", "xxxx", "++++", "oooo", "\\\\\\\\", "****")
 _DOWN: dict[str, Any] = {"facecolor": "0.8", "edgecolor": "black", "hatch": "\\\\\\", "linewidth": 0.5}
+_DOWN_CELL = COLOURS[1]
 _TINTS = (*COLOURS[:3], *COLOURS[4:], "#F0E442")
 
 
@@ -101,7 +102,7 @@ def _draw_bars(figure: FigureBase, columns: Timeline, span_s: Span, length_s: fl
         (f"freeze level {level}", {"facecolor": "white", "hatch": _hatch(level, levels)}) for level in levels
     ]
     handles = [Patch(edgecolor="black", linewidth=0.5, label=label, **look) for label, look in looks]
-    legend(axes, [*handles, *([Patch(**_DOWN, label="server down")] if columns.outages else [])], 5)
+    legend(axes, [*handles, *([Patch(**_DOWN, label="server down")] if columns.outages else [])], 4)
     return axes
 
 
@@ -174,21 +175,29 @@ def _draw_heat(figure: FigureBase, columns: Timeline, span_s: Span, length_s: fl
 
 
 def _mark_down(axes: Axes, columns: Timeline, edges_s: npt.NDArray[np.float64], length_s: float, group: int) -> None:
-    """Hatched rectangles where servers are down; where there are very many, grey cells in their place."""
-    from matplotlib.colors import ListedColormap
+    """Hatched rectangles where servers are down; where servers are grouped or fail often, cells of another colour.
+
+    The more servers of a group are down, the denser the colour.
+    """
+    from matplotlib.colors import to_rgba
     from matplotlib.patches import Patch
 
     if not columns.outages:
         return
     if group == 1 and len(columns.outages) <= _MOST_OUTAGES:
-        _add_outages(axes, columns, (edges_s[0], edges_s[-1]), length_s, np.arange(len(columns.cluster.servers) + 1))
-    else:
-        down = np.add.reduceat(down_shares(columns, edges_s), np.arange(0, len(columns.cluster.servers), group))
-        cells = np.ma.masked_less(down, 0.5 * group)
-        extent = (edges_s[0] / length_s, edges_s[-1] / length_s, down.shape[0], 0)
-        grey = ListedColormap([_DOWN["facecolor"]])
-        axes.imshow(cells, cmap=grey, aspect="auto", interpolation="nearest", extent=extent)
-    legend(axes, [Patch(**_DOWN, label="server down")])
+        span_s = float(edges_s[0]), float(edges_s[-1])
+        _add_outages(axes, columns, span_s, length_s, np.arange(len(columns.cluster.servers) + 1))
+        legend(axes, [Patch(**_DOWN, label="server down")])
+        return
+    low = np.arange(0, len(columns.cluster.servers), group)
+    servers = np.diff(np.append(low, len(columns.cluster.servers)))
+    down = np.add.reduceat(down_shares(columns, edges_s), low) / servers[:, None]
+    cells = np.broadcast_to(to_rgba(_DOWN_CELL), (*down.shape, 4)).copy()
+    cells[..., 3] = np.where(down > 0, 0.3 + 0.7 * down, 0)
+    extent = (edges_s[0] / length_s, edges_s[-1] / length_s, down.shape[0], 0)
+    axes.imshow(cells, aspect="auto", interpolation="nearest", extent=extent)
+    label = "server down" if group == 1 else "servers down, the more the denser"
+    legend(axes, [Patch(facecolor=_DOWN_CELL, label=label)])
 
 
 def _draw_levels(axes: Axes, columns: Timeline, edges_s: npt.NDArray[np.float64], length_s: float) -> None:

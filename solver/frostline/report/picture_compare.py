@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from frostline.report.picture_style import COLOURS, GREY, figure_of, legend, shown_text
+from frostline.report.picture_style import COLOURS, GREY, figure_of, grid, legend, legend_in, room_in, shown_text
 
 if TYPE_CHECKING:
-    from matplotlib.figure import FigureBase
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["compare_height_in", "flow_figures", "plot_compare"]
 
@@ -50,14 +50,14 @@ def flow_figures(rows: Sequence[Row]) -> tuple[list[dict[str, float | None]], bo
     return figures, bounded
 
 
-def plot_compare(rows: Sequence[Row], *, figure: FigureBase | None = None) -> FigureBase:
+def plot_compare(rows: Sequence[Row], *, figure: Figure | SubFigure | None = None) -> Figure | SubFigure:
     """Plot mean, median and p99 flow time of each policy as dots, over the lower bound of the mean where there is one.
 
     Parameters
     ----------
     rows : sequence of mapping
         Outcomes as :func:`~frostline.report.simulation.result_summary` gives them; the first is on top.
-    figure : FigureBase, optional
+    figure : Figure or SubFigure, optional
         Where to plot; a new figure by default.
 
     Raises
@@ -66,7 +66,8 @@ def plot_compare(rows: Sequence[Row], *, figure: FigureBase | None = None) -> Fi
         matplotlib is not installed.
     """
     chosen = figure_of(compare_height_in(rows), figure)
-    axes = chosen.add_subplot()
+    names = [shown_text(row["policy"]) for row in rows]
+    axes = chosen.add_subplot(grid(chosen, left_in=room_in(names), top_in=legend_in(4, 4))[0])
     figures, bounded = flow_figures(rows)
     handles: list[Any] = []
     for place, (_, name, marker) in enumerate(_FIGURES):
@@ -85,7 +86,7 @@ def plot_compare(rows: Sequence[Row], *, figure: FigureBase | None = None) -> Fi
     if any(value is not None for one in figures for value in one.values()):
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:,.6g}")
-    axes.set_yticks(range(len(rows)), [shown_text(row["policy"]) for row in rows])
+    axes.set_yticks(range(len(rows)), names)
     axes.set(ylim=(max(len(rows), 1) - 0.5, -0.5), ylabel="policy")
     axes.set_xlabel("flow time / lower bound of the mean flow time" if bounded else "flow time, s")
     axes.grid(alpha=0.25, linewidth=0.6)

@@ -10,11 +10,11 @@ import numpy as np
 from frostline.report.columns import Timeline
 from frostline.report.curves import flow_curve, flows_s
 from frostline.report.numbers import number_text
-from frostline.report.picture_style import GREY, figure_of, legend, line_style, shown_text
+from frostline.report.picture_style import GREY, figure_of, grid, legend, legend_in, line_style, shown_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import FigureBase
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["FLOW_HEIGHT_IN", "plot_flow"]
 
@@ -22,8 +22,8 @@ FLOW_HEIGHT_IN = 3.6
 
 
 def plot_flow(
-    schedules: Mapping[str, Timeline], bounds_s: Iterable[float] = (), *, figure: FigureBase | None = None
-) -> FigureBase:
+    schedules: Mapping[str, Timeline], bounds_s: Iterable[float] = (), *, figure: Figure | SubFigure | None = None
+) -> Figure | SubFigure:
     """Plot the share of the jobs whose flow time (completion − release) is at most so long, one line a schedule.
 
     Parameters
@@ -32,7 +32,7 @@ def plot_flow(
         Schedules by the names in the legend.
     bounds_s : iterable of float
         Lower bounds on the mean flow time in seconds, drawn as vertical lines. A dot marks the mean of each schedule.
-    figure : FigureBase, optional
+    figure : Figure or SubFigure, optional
         Where to plot; a new figure by default.
 
     Raises
@@ -41,9 +41,10 @@ def plot_flow(
         matplotlib is not installed.
     """
     chosen = figure_of(FLOW_HEIGHT_IN, figure)
-    axes = chosen.add_subplot()
+    bounds = list(dict.fromkeys(bounds_s))
+    axes = chosen.add_subplot(grid(chosen, top_in=legend_in(len(schedules) + len(bounds), 2))[0])
     handles = [_line(axes, place, label, columns) for place, (label, columns) in enumerate(schedules.items())]
-    for bound_s in dict.fromkeys(bounds_s):
+    for bound_s in bounds:
         text = f"lower bound of the mean, {number_text(bound_s)} s"
         handles.append(axes.axvline(bound_s, color=GREY, linewidth=1.2, linestyle=(0, (2, 2)), label=text))
     if any(columns.completed.any() for columns in schedules.values()):

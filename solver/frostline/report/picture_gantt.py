@@ -10,12 +10,12 @@ import numpy.typing as npt
 from frostline.report.columns import Timeline
 from frostline.report.curves import busy_shares, down_shares, level_shares
 from frostline.report.lanes import Bar, bars
-from frostline.report.picture_style import COLOURS, figure_of, legend, shown_text, time_unit
+from frostline.report.picture_style import COLOURS, figure_of, grid, legend, legend_in, room_in, shown_text, time_unit
 from frostline.units import US_PER_S
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import FigureBase
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["gantt_height_in", "plot_gantt", "readable"]
 
@@ -48,8 +48,8 @@ def plot_gantt(
     title: str | None = None,
     *,
     span_s: tuple[float, float] | None = None,
-    figure: FigureBase | None = None,
-) -> FigureBase:
+    figure: Figure | SubFigure | None = None,
+) -> Figure | SubFigure:
     """Plot a schedule over time: a bar for each job on the GPUs it holds, or a heat map of the servers if it is large.
 
     Bars are drawn for at most 64 GPUs and 600 pieces; their hatching tells the freeze level. The heat map shows the
@@ -64,7 +64,7 @@ def plot_gantt(
         Title; by default its policy.
     span_s : (float, float), optional
         From when to when, in seconds; by default the span of the schedule.
-    figure : FigureBase, optional
+    figure : Figure or SubFigure, optional
         Where to plot; a new figure by default.
 
     Raises
@@ -77,14 +77,16 @@ def plot_gantt(
     unit, length_s = time_unit(span[1] - span[0])
     last = (_draw_bars if readable(columns) else _draw_heat)(chosen, columns, span, length_s)
     last.set(xlim=(span[0] / length_s, span[1] / length_s), xlabel=f"time, {unit}")
-    chosen.suptitle(shown_text(title or columns.policy or "schedule"), fontsize="medium", x=0.02, ha="left")
+    top = 1 - 0.08 * chosen.dpi / chosen.bbox.height
+    chosen.text(0.02, top, shown_text(title or columns.policy or "schedule"), fontsize="medium", va="top")
     return chosen
 
 
-def _draw_bars(figure: FigureBase, columns: Timeline, span_s: Span, length_s: float) -> Axes:
+def _draw_bars(figure: Figure | SubFigure, columns: Timeline, span_s: Span, length_s: float) -> Axes:
     from matplotlib.patches import Patch
 
-    axes = figure.add_subplot()
+    names = [shown_text(server.id) for server in columns.cluster.servers]
+    axes = figure.add_subplot(grid(figure, left_in=room_in(names), top_in=_top_in(columns))[0])
     drawn, first = bars(columns), np.concatenate([[0], np.cumsum(columns.cluster.capacities, dtype=np.int64)])
     levels = sorted(set(columns.level.tolist())) if columns.level.any() else []
     _add_outages(axes, columns, span_s, length_s, first)
@@ -94,7 +96,6 @@ def _draw_bars(figure: FigureBase, columns: Timeline, span_s: Span, length_s: fl
     _add_names(axes, columns, drawn, span_s, length_s)
     for lane in first[1:-1].tolist():
         axes.axhline(lane, color="0.5", linewidth=0.6)
-    names = [shown_text(server.id) for server in columns.cluster.servers]
     axes.set_yticks((first[:-1] + first[1:]) / 2, names, fontsize="small")
     axes.tick_params(axis="y", length=0)
     axes.set(ylim=(max(int(first[-1]), 1), 0), ylabel="server, one row per GPU")
@@ -151,27 +152,40 @@ def _add_outages(axes: Axes, columns: Timeline, span_s: Span, length_s: float, f
             axes.add_patch(Rectangle((left / length_s, low), (right - left) / length_s, high - low, **_DOWN))
 
 
-def _draw_heat(figure: FigureBase, columns: Timeline, span_s: Span, length_s: float) -> Axes:
+def _draw_heat(figure: Figure | SubFigure, columns: Timeline, span_s: Span, length_s: float) -> Axes:
     """Heat map of the servers, and the GPUs by freeze level where there are some; the lowest axes."""
     frozen = bool(columns.level.any())
-    axes, *more = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1)) if frozen else (figure.add_subplot(),)
     servers = columns.cluster.servers
     edges_s = np.linspace(*span_s, _BINS + 1)
     group = -(-len(servers) // _MOST_ROWS)
     low = np.arange(0, len(servers), group)
+    every = -(-len(low) // 12)
+    names = [shown_text(servers[m].id) for m in low[::every]]
+    ratios = (gantt_height_in(columns) - 2.1, 0.8) if frozen else (1.0,)
+    place = grid(figure, ratios, left_in=max(room_in(names), 0.85), top_in=_top_in(columns), gap_in=0.4, bar=True)
+    axes = figure.add_subplot(place[0, 0])
     weight = np.array(columns.cluster.capacities, np.float64)[:, None]
     shares = np.add.reduceat(busy_shares(columns, edges_s) * weight, low) / np.add.reduceat(weight, low)
     left, right = edges_s[0] / length_s, edges_s[-1] / length_s
     look: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest", "extent": (left, right, len(low), 0)}
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, **look)
-    figure.colorbar(image, ax=[axes, *more], label="share of GPUs in use", aspect=15 if len(low) > 20 else 8)
+    figure.colorbar(image, cax=figure.add_subplot(place[0, 1]), label="share of GPUs in use")
     _mark_down(axes, columns, edges_s, length_s, group)
-    every = -(-len(low) // 12)
-    axes.set_yticks(np.arange(0, len(low), every) + 0.5, [shown_text(servers[m].id) for m in low[::every]])
+    axes.set_yticks(np.arange(0, len(low), every) + 0.5, names)
     axes.set(ylabel="server" if group == 1 else f"servers, {group} a row", ylim=(len(low), 0))
-    for below in more:
-        _draw_levels(below, columns, edges_s, length_s)
-    return more[0] if more else axes
+    if not frozen:
+        return axes
+    below = figure.add_subplot(place[1, 0], sharex=axes)
+    axes.tick_params(labelbottom=False)
+    _draw_levels(below, columns, edges_s, length_s)
+    return below
+
+
+def _top_in(columns: Timeline) -> float:
+    """Inches for the title and, where there is one, the legend."""
+    many = readable(columns) and bool(columns.level.any())
+    entries = len(set(columns.level.tolist())) if many else 0
+    return 0.3 + (legend_in(entries + bool(columns.outages), 4) - 0.1 if entries or columns.outages else 0.0)
 
 
 def _mark_down(axes: Axes, columns: Timeline, edges_s: npt.NDArray[np.float64], length_s: float, group: int) -> None:
@@ -207,6 +221,7 @@ def _draw_levels(axes: Axes, columns: Timeline, edges_s: npt.NDArray[np.float64]
     levels, gpus = level_shares(columns, edges_s)
     shades = [f"{shade:.3f}" for shade in np.linspace(0.9, 0.2, len(levels))]
     middle = (edges_s[:-1] + edges_s[1:]) / 2 / length_s
+    axes.set_ylim(0, max(float(gpus.sum(axis=0).max(initial=0.0)) * 1.05, 1.0))
     axes.stackplot(middle, gpus, colors=shades, linewidth=0)
     axes.set_ylabel("GPUs by\nfreeze level")
     handles = [Patch(facecolor=shade, label=str(level)) for level, shade in zip(levels, shades, strict=True)]

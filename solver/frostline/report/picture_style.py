@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from frostline.report.picture import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import FigureBase
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.gridspec import GridSpec
 
-__all__ = ["COLOURS", "GREY", "WIDTH_IN", "figure_of", "legend", "line_style", "plain_text", "shown_text", "time_unit"]
+__all__ = [
+    "COLOURS",
+    "GREY",
+    "WIDTH_IN",
+    "figure_of",
+    "grid",
+    "legend",
+    "legend_in",
+    "line_style",
+    "plain_text",
+    "room_in",
+    "shown_text",
+    "time_unit",
+]
 
 WIDTH_IN = 7.0
 GREY = "0.35"
@@ -22,13 +36,50 @@ _DASHES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1,
 _LONGEST = 40
 
 
-def figure_of(height_in: float, figure: FigureBase | None) -> FigureBase:
-    """The figure that was given, or a new one of the common width, whose parts make room for each other."""
+def figure_of(height_in: float, figure: Figure | SubFigure | None) -> Figure | SubFigure:
+    """The figure that was given, or a new one of the common width."""
     if figure is not None:
         return figure
-    made = new_figure(WIDTH_IN, height_in)
-    made.set_layout_engine("constrained")
-    return made
+    return new_figure(WIDTH_IN, height_in)
+
+
+def grid(
+    figure: Figure | SubFigure,
+    ratios: Sequence[float] = (1.0,),
+    *,
+    left_in: float = 0.75,
+    top_in: float = 0.4,
+    gap_in: float = 0.2,
+    bar: bool = False,
+) -> GridSpec:
+    """Rows of axes in a figure, with room in inches for what stands beside them, and a narrow second column for a bar.
+
+    Plain arithmetic: a solver of constraints would not always give the same last digits.
+    """
+    width_in, height_in = figure.bbox.width / figure.dpi, figure.bbox.height / figure.dpi
+    mean_in = (height_in - 0.5 - top_in - gap_in * (len(ratios) - 1)) / len(ratios)
+    return figure.add_gridspec(
+        len(ratios),
+        2 if bar else 1,
+        left=min(left_in / width_in, 0.5),
+        right=max(1 - (0.65 if bar else 0.15) / width_in, 0.6),
+        bottom=min(0.5 / height_in, 0.4),
+        top=max(1 - top_in / height_in, 0.6),
+        height_ratios=ratios,
+        width_ratios=(30, 1) if bar else (1,),
+        wspace=0.06,
+        hspace=gap_in / max(mean_in, 0.2),
+    )
+
+
+def room_in(labels: Iterable[str]) -> float:
+    """Inches for labels left of an axis and its name."""
+    return 0.5 + 0.08 * max(map(len, labels), default=0)
+
+
+def legend_in(handles: int, columns: int) -> float:
+    """Inches for a legend of so many entries."""
+    return 0.1 + 0.2 * -(-handles // columns)
 
 
 def line_style(place: int) -> dict[str, Any]:

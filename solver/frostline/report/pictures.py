@@ -17,7 +17,7 @@ from frostline.report.picture_style import WIDTH_IN
 from frostline.report.picture_usage import USAGE_HEIGHT_IN, plot_usage
 
 if TYPE_CHECKING:
-    from matplotlib.figure import FigureBase
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["PLOT_KINDS", "Panel", "check_kinds", "panel_png", "panels", "save_plots"]
 
@@ -40,7 +40,7 @@ class Panel(NamedTuple):
     kind: str
     text: str
     height_in: float
-    draw: Callable[[FigureBase], object]
+    draw: Callable[[Figure | SubFigure], object]
 
 
 def check_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
@@ -98,7 +98,6 @@ def panel_png(panel: Panel) -> bytes:
         matplotlib is not installed.
     """
     figure = new_figure(WIDTH_IN, panel.height_in)
-    figure.set_layout_engine("constrained")
     panel.draw(figure)
     return figure_bytes(figure)
 
@@ -137,7 +136,6 @@ def save_plots(
     if sum(heights) > _MOST_HEIGHT_IN:
         raise InvalidValueError("plot", "schedules", len(schedules), "are too many for one picture; choose some")
     figure = new_figure(WIDTH_IN, sum(heights) or 1.0)
-    figure.set_layout_engine("constrained")
     if drawn:
         parts = figure.subfigures(len(drawn), 1, height_ratios=heights, squeeze=False)[:, 0]
         for panel, part in zip(drawn, parts, strict=True):
@@ -173,7 +171,7 @@ def _gantt_panel(label: str, columns: Timeline, span_s: tuple[float, float]) -> 
     return Panel("gantt", f"Servers over time under {label}.", gantt_height_in(columns), _into(draw))
 
 
-def _into(draw: Callable[..., object]) -> Callable[[FigureBase], object]:
+def _into(draw: Callable[..., object]) -> Callable[[Figure | SubFigure], object]:
     return lambda figure: draw(figure=figure)
 
 

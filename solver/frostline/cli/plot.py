@@ -19,9 +19,9 @@ __all__ = ["EXAMPLES", "run"]
 
 EXAMPLES = examples(
     "plot run/ --out report.html",
-    "plot run/ --out flow.png --kind flow,usage --policy asrpt,fifo",
-    "plot run/schedule-asrpt.json.gz --kind gantt --out gantt.svg",
-    "plot mine.json --instance q06 --out mine.pdf",
+    "plot run/ --out flow.png --kind flow,usage --policy fifo",
+    "plot run/schedule-fifo.json.gz --kind gantt --out gantt.svg",
+    "plot mine.json --instance run/instance.json.gz --out mine.pdf",
 )
 
 _HTML, _ENDINGS = ".html", (".png", ".svg", ".pdf", ".html")

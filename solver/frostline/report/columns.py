@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,22 +112,15 @@ def timeline(instance: Instance, schedule: Schedule) -> Timeline:
     job, start_us, end_us, gpus, level = _columns(rows, 5)
     _check_servers(pieces, instance.cluster, schedule)
     segment, server, held = _columns(pieces, 3)
-    completion_us = np.zeros(len(number), np.int64)
-    completion_us[job] = -_MOST_US
-    np.maximum.at(completion_us, job, end_us)
-    completed = np.zeros(len(number), np.bool_)
-    completed[job] = True
-    completed[[number[name] for name in schedule.unfinished if name in number]] = False
-    refused = np.zeros(len(number), np.bool_)
-    refused[[number[refusal.job] for refusal in schedule.refused if refusal.job in number]] = True
+    completed = _marks(number, (piece.job for piece in schedule.segments)) & ~_marks(number, schedule.unfinished)
     columns = Timeline(
         cluster=instance.cluster,
         policy=schedule.policy,
         ids=tuple(number),
         release_us=np.array([instant_us(job.release_s) for job in instance.jobs], np.int64),
-        refused=refused,
+        refused=_marks(number, (refusal.job for refusal in schedule.refused)),
         completed=completed,
-        completion_us=np.where(completed, completion_us, 0),
+        completion_us=np.where(completed, _latest(job, end_us, len(number)), 0),
         job=job,
         start_us=start_us,
         end_us=end_us,
@@ -141,6 +134,20 @@ def timeline(instance: Instance, schedule: Schedule) -> Timeline:
     _check_times(columns)
     _check_room(columns)
     return columns
+
+
+def _marks(number: Mapping[str, int], names: Iterable[str]) -> Flags:
+    """Which jobs of the instance are named."""
+    marks = np.zeros(len(number), np.bool_)
+    marks[[number[name] for name in names if name in number]] = True
+    return marks
+
+
+def _latest(job: Ints, end_us: Ints, jobs: int) -> Ints:
+    """Last end of each job."""
+    latest = np.full(jobs, -_MOST_US, np.int64)
+    np.maximum.at(latest, job, end_us)
+    return latest
 
 
 def _row(segment: Segment, number: dict[str, int]) -> tuple[int, int, int, int, int]:

@@ -172,7 +172,7 @@ def test_list(run, run_json):
     assert {"instances", "formats", "gpus"} < set(document)
     assert set(run_json("list", "gpus")) == {"format", "version", "gpus"}
     text = run("list").stdout
-    for heading in ("policies:", "models:", "instances:", "formats:", "gpus:"):
+    for heading in ("policies:", "models:", "instances:", "formats:", "gpus:", "plots:"):
         assert heading in text
     assert "fifo" in run("list", "policies", "--quiet").stdout
 

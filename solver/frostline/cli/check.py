@@ -34,7 +34,7 @@ from frostline.report.numbers import number_text
 from frostline.simulation import choices_made
 from frostline.units import US_PER_S
 
-__all__ = ["EXAMPLES", "run"]
+__all__ = ["EXAMPLES", "beside", "guarantee_of", "run"]
 
 EXAMPLES = examples(
     "check run/schedule-fifo.json.gz",
@@ -96,7 +96,7 @@ def run(
     else:
         if schedule is not None:
             raise UsageError("give one schedule")
-        problem, schedule = _instance(instance or _beside(Path(file))), Path(file)
+        problem, schedule = _instance(instance or beside(Path(file))), Path(file)
     solution = None if schedule is None else load_schedule(schedule, problem)
     if certificate is not None:
         return _check_bound(read_document(certificate, [_BOUND])[1], problem, solution, output)
@@ -119,7 +119,7 @@ def _judged(problem: Instance, solution: Schedule) -> tuple[list[Mapping[str, An
     faults: list[Mapping[str, Any]] = [fault_summary(fault) for fault in check_schedule(problem, solution).faults]
     if faults:
         return faults, []
-    guarantee = _guarantee(problem, solution)
+    guarantee = guarantee_of(problem, solution)
     if guarantee is not None and not guarantee.holds:
         faults.append(guarantee_fault(solution.policy, guarantee))
     return faults, _proved(problem, solution, guarantee)
@@ -156,14 +156,15 @@ def _tell(output: Output, faults: Sequence[Mapping[str, Any]], proved: Sequence[
     return 0 if valid else 1
 
 
-def _beside(schedule: Path) -> Path:
+def beside(schedule: Path) -> Path:
+    """The instance beside a schedule, if there is one."""
     instance = schedule.with_name("instance.json.gz")
     if not instance.exists():
         raise FileError(instance, "no such file; give the instance of the schedule with --instance")
     return instance
 
 
-def _guarantee(instance: Instance, schedule: Schedule) -> GuaranteeReport | None:
+def guarantee_of(instance: Instance, schedule: Schedule) -> GuaranteeReport | None:
     """Guarantee of the policy that the schedule names, checked; None where that policy is unknown or gives none.
 
     What a schedule by predicted sizes guarantees depends on what was predicted, which its file does not tell.

@@ -30,8 +30,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "convert": ("convert", "Convert traces and instances."),
     "generate": ("generate", "Generate a trace or an instance like public ones."),
     "bench": ("bench", "Show, check or improve what is known of the shipped instances; compare policies with it."),
+    "plot": ("plot", "Draw schedules, or report on a simulation in one HTML file."),
     "show": ("show", "Show a network, trace, instance, schedule or cluster."),
-    "list": ("listing", "List policies, networks, instances, trace formats and GPU types."),
+    "list": ("listing", "List policies, networks, instances, trace formats, GPU types and kinds of plots."),
 }
 """Module in this package and one line of help, by command."""
 

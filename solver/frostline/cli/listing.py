@@ -14,6 +14,7 @@ from frostline.policies import make_policy, policy_names
 from frostline.problem.cluster import gpu_types
 from frostline.problem.library import network_names, shipped_network
 from frostline.report.numbers import number_text
+from frostline.report.pictures import PLOT_KINDS
 from frostline.report.table import Table
 from frostline.traces import TRACE_FORMATS
 from frostline.traces.library import instance_entry, instance_names
@@ -28,13 +29,13 @@ Row = dict[str, Any]
 def run(
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="[KIND]", help="policies, models, instances, formats or gpus."),
+        typer.Argument(metavar="[KIND]", help="policies, models, instances, formats, gpus or plots."),
     ] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     config: ConfigOption = None,
 ) -> int:
-    """List policies, networks, instances, trace formats and GPU types that have a name."""
+    """List policies, networks, instances, trace formats, GPU types and kinds of plots that have a name."""
     output = Output(command="list", as_json=json, quiet=quiet)
     if kind is not None and kind not in _LISTS:
         raise UnknownNameError("list", kind, _LISTS)
@@ -135,10 +136,19 @@ def _gpu_table(rows: list[Row]) -> Table:
     return Table(["name", "memory", "peak TFLOP/s"], cells, left=(0, 2))
 
 
+def _plots() -> list[Row]:
+    return [{"name": name, "shows": text} for name, text in PLOT_KINDS.items()]
+
+
+def _plot_table(rows: list[Row]) -> Table:
+    return Table(["name", "shows"], ((row["name"], row["shows"]) for row in rows), left=range(2))
+
+
 _LISTS: Mapping[str, tuple[Callable[[], list[Row]], Callable[[list[Row]], Table]]] = {
     "policies": (_policies, _policy_table),
     "models": (_models, _model_table),
     "instances": (_instances, _instance_table),
     "formats": (_formats, _format_table),
     "gpus": (_gpus, _gpu_table),
+    "plots": (_plots, _plot_table),
 }

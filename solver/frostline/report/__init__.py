@@ -1,10 +1,17 @@
 """Reports: outcomes as plain JSON values and as tables for people."""
 
 from frostline.report.certificate import fault_summary, fault_table, flow_text
+from frostline.report.columns import Timeline, timeline
 from frostline.report.freeze import FreezeAdvice, advice_summary, freeze_advice, freeze_table, level_summary
 from frostline.report.network import network_report, network_summary, network_table
+from frostline.report.picture_compare import plot_compare
+from frostline.report.picture_flow import plot_flow
+from frostline.report.picture_gantt import plot_gantt
+from frostline.report.picture_usage import plot_usage
+from frostline.report.pictures import PLOT_KINDS, save_plots
 from frostline.report.placement import placement_lines, placement_summary, placement_table, stage_summary, stage_table
 from frostline.report.prediction import predictions_csv, replay_summary, replay_table
+from frostline.report.report_page import html_report, save_report
 from frostline.report.simulation import (
     accuracy_text,
     bound_summary,
@@ -12,6 +19,7 @@ from frostline.report.simulation import (
     passed,
     result_summary,
     result_table,
+    schedule_result,
 )
 from frostline.report.table import Table
 from frostline.report.workload import (
@@ -25,8 +33,10 @@ from frostline.report.workload import (
 )
 
 __all__ = [
+    "PLOT_KINDS",
     "FreezeAdvice",
     "Table",
+    "Timeline",
     "accuracy_text",
     "advice_summary",
     "bound_summary",
@@ -38,6 +48,7 @@ __all__ = [
     "freeze_table",
     "guarantee_text",
     "histogram_table",
+    "html_report",
     "instance_summary",
     "level_summary",
     "network_report",
@@ -47,6 +58,10 @@ __all__ = [
     "placement_lines",
     "placement_summary",
     "placement_table",
+    "plot_compare",
+    "plot_flow",
+    "plot_gantt",
+    "plot_usage",
     "predictions_csv",
     "refusal_summary",
     "refusal_text",
@@ -54,8 +69,12 @@ __all__ = [
     "replay_table",
     "result_summary",
     "result_table",
+    "save_plots",
+    "save_report",
+    "schedule_result",
     "stage_summary",
     "stage_table",
+    "timeline",
     "trace_lines",
     "trace_summary",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from frostline.problem.documents import write_bytes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["check_plot", "new_figure", "write_figure"]
+__all__ = ["check_plot", "figure_bytes", "new_figure", "write_figure"]
 
 _DPI = 150
 _KINDS, _ENDINGS = ("png", "pdf", "svg"), ".png, .pdf or .svg"
@@ -61,13 +62,21 @@ def write_figure(path: Path, figure: Figure) -> None:
     FileError
         The ending is not .png, .pdf or .svg, or the file cannot be written.
     """
+    write_bytes(path, figure_bytes(figure, check_plot(path)))
+
+
+def figure_bytes(figure: Figure, kind: str = "png") -> bytes:
+    """Content of a file of a figure, as png, pdf or svg: always the same bytes for the same figure.
+
+    Letters that the font lacks are drawn as boxes, without a warning.
+    """
     from matplotlib import rc_context
 
-    kind = check_plot(path)
     image = BytesIO()
-    with rc_context({"svg.hashsalt": "frostline"}):
+    with rc_context({"svg.hashsalt": "frostline"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(image, format=kind, bbox_inches="tight", dpi=_DPI, metadata=_NO_DATE[kind])
-    write_bytes(path, image.getvalue())
+    return image.getvalue()
 
 
 def _figure_class() -> type[Figure]:

@@ -7,10 +7,13 @@ from typing import Any
 
 from frostline.certify.schedule import Report
 from frostline.policies.guarantee import GuaranteeReport
+from frostline.problem.instance import Instance
+from frostline.problem.schedule import Schedule
 from frostline.relaxation.bounds import Bound
 from frostline.report.numbers import number_text, percent_text
 from frostline.report.table import Table
 from frostline.simulation.engine import Result
+from frostline.simulation.metrics import Metrics, measure
 from frostline.simulation.predictions import PredictionFacts
 from frostline.timing.options import Choices
 
@@ -27,6 +30,7 @@ __all__ = [
     "prediction_text",
     "result_summary",
     "result_table",
+    "schedule_result",
 ]
 
 Row = Mapping[str, Any]
@@ -129,15 +133,79 @@ def result_summary(text: str, result: Result, bound: Bound, report: Report) -> d
     >>> row["mean_flow_s"], row["flow_over_bound"], row["guarantee"], row["valid"]
     (15.0, 1.0, None, True)
     """
-    metrics = result.metrics
-    flow_s, bound_s = metrics.mean_flow_s, bound.mean_flow_s
     return {
         "policy": text,
         "parameters": dict(result.policy.parameters),
+        **_flow_summary(result.schedule, result.metrics, bound),
+        "guarantee": guarantee_summary(result.guarantee),
+        "prediction": prediction_summary(result.prediction, result.schedule.predictor),
+        "evictions": result.metrics.evictions,
+        "level_changes": result.metrics.level_changes,
+        **({} if result.accuracy is None else {"accuracy": result.accuracy.as_dict()}),
+        **_outage_summary(result.schedule, result.metrics),
+        "valid": report.valid,
+        "faults": len(report.faults),
+        "runtime_s": result.runtime_s,
+    }
+
+
+def schedule_result(
+    text: str, instance: Instance, schedule: Schedule, bound: Bound, report: Report, guarantee: GuaranteeReport | None
+) -> dict[str, Any]:
+    """What a schedule alone tells of the outcome of its policy, with the keys of :func:`result_summary`.
+
+    Parameters
+    ----------
+    text : str
+        Name of the schedule.
+    instance : Instance
+        The instance.
+    schedule : Schedule
+        The schedule.
+    bound : Bound
+        Lower bound of the instance, for the choices that the schedule makes.
+    report : Report
+        What the checker says of the schedule.
+    guarantee : GuaranteeReport or None
+        Check of what its policy promises.
+
+    Examples
+    --------
+    >>> from frostline.certify import check_schedule
+    >>> from frostline.problem import Cluster, Fixed, Job, Placement, Segment
+    >>> from frostline.relaxation import lower_bound
+    >>> job = Job(id="a", release_s=0, work=Fixed(duration_s=10), gpus=8)
+    >>> instance = Instance(cluster=Cluster.uniform(1), jobs=[job])
+    >>> schedule = Schedule(segments=[Segment("a", 5_000_000, 15_000_000, Placement([(0, (8,))]))])
+    >>> report = check_schedule(instance, schedule)
+    >>> row = schedule_result("mine", instance, schedule, lower_bound(instance), report, None)
+    >>> row["policy"], row["mean_flow_s"], row["flow_over_bound"], row["valid"]
+    ('mine', 15.0, 1.5, True)
+    """
+    metrics = measure(instance, schedule)
+    return {
+        "policy": text,
+        "parameters": {},
+        **_flow_summary(schedule, metrics, bound),
+        "guarantee": guarantee_summary(guarantee),
+        "prediction": None,
+        "evictions": metrics.evictions,
+        "level_changes": metrics.level_changes,
+        **_outage_summary(schedule, metrics),
+        "valid": report.valid,
+        "faults": len(report.faults),
+        "runtime_s": None,
+    }
+
+
+def _flow_summary(schedule: Schedule, metrics: Metrics, bound: Bound) -> dict[str, Any]:
+    """Counts of jobs, flow times and their bound."""
+    flow_s, bound_s = metrics.mean_flow_s, bound.mean_flow_s
+    return {
         "submitted": metrics.submitted,
         "jobs": metrics.jobs,
         "refused": metrics.refused,
-        "refused_jobs": [refusal.job for refusal in result.schedule.refused],
+        "refused_jobs": [refusal.job for refusal in schedule.refused],
         "unfinished": metrics.unfinished,
         "mean_flow_s": flow_s,
         "median_flow_s": metrics.median_flow_s,
@@ -151,28 +219,18 @@ def result_summary(text: str, result: Result, bound: Bound, report: Report) -> d
         "bound_method": bound.method,
         "bound_choices": bound.choices.value,
         "flow_over_bound": flow_s / bound_s if flow_s is not None and bound_s and not metrics.unfinished else None,
-        "guarantee": guarantee_summary(result.guarantee),
-        "prediction": prediction_summary(result.prediction, result.schedule.predictor),
-        "evictions": metrics.evictions,
-        "level_changes": metrics.level_changes,
-        **({} if result.accuracy is None else {"accuracy": result.accuracy.as_dict()}),
-        **_outage_summary(result),
-        "valid": report.valid,
-        "faults": len(report.faults),
-        "runtime_s": result.runtime_s,
     }
 
 
-def _outage_summary(result: Result) -> dict[str, Any]:
+def _outage_summary(schedule: Schedule, metrics: Metrics) -> dict[str, Any]:
     """Outages and what they cost; nothing where there were none."""
-    outages, metrics = result.schedule.outages, result.metrics
-    if not outages:
+    if not schedule.outages:
         return {}
     return {
-        "outages": len(outages),
+        "outages": len(schedule.outages),
         "failed_runs": metrics.failed_runs,
         "lost_gpu_hours": metrics.lost_gpu_hours,
-        "unfinished_jobs": list(result.schedule.unfinished),
+        "unfinished_jobs": list(schedule.unfinished),
     }
 
 

@@ -450,8 +450,8 @@ def test_progress_of_the_instant_of_a_failure_counts() -> None:
     scheduler.advance(0)
     scheduler.progress("a", 90)
     scheduler.fail("s0")
-    # 90 by 60, and one a second before that, too: by 30, 60.
-    assert started(scheduler, 59) == [("a", 98, (1,))]
+    # 90 by 60, done evenly: by 30, 45.
+    assert started(scheduler, 59) == [("a", 114, (1,))]
 
 
 def test_a_job_that_fails_as_it_starts_is_remembered_where_it_starts_again() -> None:

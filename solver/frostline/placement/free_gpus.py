@@ -14,7 +14,7 @@ from frostline.problem.cluster import Cluster
 from frostline.problem.job import Job, Locality
 from frostline.problem.pieces import Pieces, pieces_hold, pieces_of, servers_needed
 
-__all__ = ["FreeGpus", "Loads", "Shape", "shape_of"]
+__all__ = ["FreeGpus", "Loads", "Shape", "empty_servers", "shape_of"]
 
 Loads = tuple[tuple[int, int], ...]
 """GPUs by server: (server index, GPUs) pairs in the order of servers."""
@@ -165,12 +165,8 @@ class FreeGpus:
         return sum(gpus for server, gpus in loads if not self.closed >> server & 1)
 
     def emptied(self, capacities: Sequence[int]) -> FreeGpus:
-        """Free GPUs if nothing ran on servers of such capacities; closed ones stay closed."""
-        free = FreeGpus(capacities)
-        for server, gpus in enumerate(capacities):
-            if self.closed >> server & 1:
-                free.close(server, gpus)
-        return free
+        """Free GPUs if nothing ran on servers of such capacities, closed ones as if they had no GPUs."""
+        return empty_servers(capacities, self.closed)
 
     @property
     def largest(self) -> int:
@@ -243,3 +239,14 @@ class FreeGpus:
             level += 1
         rest = self._servers_at[level] & ~taken
         yield (rest & -rest).bit_length() - 1, gpus
+
+
+def empty_servers(capacities: Sequence[int], closed: int) -> FreeGpus:
+    """Free GPUs of servers of such capacities on which nothing runs, closed ones, as bits, as if they had no GPUs.
+
+    Examples
+    --------
+    >>> empty_servers([8, 4, 2], 0b101).by_server
+    [0, 4, 0]
+    """
+    return FreeGpus([0 if closed >> m & 1 else gpus for m, gpus in enumerate(capacities)])

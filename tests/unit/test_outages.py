@@ -17,7 +17,19 @@ from frostline.policies import Reallocate, Share, Start, Task, View, Wait
 from frostline.policies.base import Decision
 from frostline.policies.reservation import NEVER_US, reserve
 from frostline.policies.task import Running
-from frostline.problem import Cluster, Elastic, Fixed, Instance, Job, Outage, Placement, Profiled, Schedule, Segment
+from frostline.problem import (
+    Cluster,
+    Elastic,
+    Fixed,
+    Instance,
+    Job,
+    Outage,
+    Placement,
+    Profiled,
+    Schedule,
+    Segment,
+    Server,
+)
 from frostline.problem.files import load_instance, load_schedule, save
 from frostline.problem.outage import Downtimes, in_order
 from frostline.scheduler import Scheduler
@@ -629,17 +641,51 @@ def test_the_checker_finds_interruptions_for_which_there_is_no_outage() -> None:
 def test_the_checker_finds_jobs_that_are_left_without_a_reason() -> None:
     instance = Instance(cluster=TWO, jobs=[job("J", 0, 4, 100), job("K", 0, 40, 1)])
     refused = simulate(instance, "fifo").schedule.refused
-    cut = gang("J", 0, 70, 0)
-    assert faults(instance, cut, refused=refused, outages=[down("s0", 70)], unfinished=["J"]) == []
-    assert faults(instance, refused=refused, outages=[down("s0", 0)], unfinished=["J"]) == []
+    cut, other = gang("J", 0, 70, 0), down("s1", 0)
+    assert faults(instance, cut, refused=refused, outages=[down("s0", 70), other], unfinished=["J"]) == []
+    assert faults(instance, refused=refused, outages=[down("s0", 0), other], unfinished=["J"]) == []
     found = faults(instance, cut, refused=refused, outages=[down("s0", 70, 80)], unfinished=["J"])
     assert found == [("unfinished", "job 'J' is left unfinished although every server comes back")]
-    found = faults(instance, gang("J", 0, 60, 0), refused=refused, outages=[down("s0", 70)], unfinished=["J"])
+    found = faults(instance, gang("J", 0, 60, 0), refused=refused, outages=[down("s0", 70), other], unfinished=["J"])
     assert found == [("interrupted", "job 'J' is unfinished although no outage cuts off its last piece")]
-    found = faults(instance, gang("J", 0, 100, 0), refused=refused, outages=[down("s0", 100)], unfinished=["J"])
+    found = faults(instance, gang("J", 0, 100, 0), refused=refused, outages=[down("s0", 100), other], unfinished=["J"])
     assert found[0][0] == "wrong_duration"
-    found = faults(instance, cut, refused=refused, outages=[down("s0", 70)], unfinished=["J", "K", "L"])
+    found = faults(instance, cut, refused=refused, outages=[down("s0", 70), other], unfinished=["J", "K", "L"])
     assert [name for name, _ in found] == ["unfinished", "unknown_job"]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "locality", "lost", "needs"),
+    [
+        (4, "any", ("s0",), True),
+        (3, "any", ("s1",), False),
+        (3, "any", ("s0", "s1"), True),
+        (2, "server", ("s0",), True),
+        (2, "server", ("s1", "s2"), False),
+        (2, "fewest", ("s0",), True),
+        (2, "fewest", ("s1", "s2"), False),
+        (1, "fewest", ("s0",), False),
+    ],
+)
+def test_somebody_who_is_left_must_need_a_lost_server(
+    gpus: int, locality: str, lost: tuple[str, ...], needs: bool
+) -> None:
+    cluster = Cluster(servers=[*Cluster.uniform(1, gpus=2).servers, *map(one_gpu, ("s1", "s2"))])
+    jobs = [job("a", 0, gpus, 10, locality=locality), job("b", 0, 1, 10)]
+    outages = [down(server, 0) for server in lost]
+    found = faults(Instance(cluster=cluster, jobs=jobs), outages=outages, unfinished=["a", "b"])
+    assert [name for name, _ in found] == ([] if needs else ["unfinished", "unfinished"])
+    result = simulate(Instance(cluster=cluster, jobs=jobs), "fifo", outages=outages)
+    assert result.schedule.unfinished == (("a", "b") if needs else ())
+
+
+def one_gpu(name: str) -> Server:
+    return Server(id=name, gpus=1)
+
+
+def test_who_is_unfinished_is_told_by_name() -> None:
+    with pytest.raises(InvalidValueError, match="schedule: unfinished=1 must be the identifier of a job"):
+        Schedule(segments=(), unfinished=[1])  # type: ignore[arg-type]
 
 
 def test_the_checker_finds_outages_of_unknown_servers() -> None:

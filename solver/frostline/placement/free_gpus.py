@@ -164,10 +164,6 @@ class FreeGpus:
         """GPUs of some loads on open servers."""
         return sum(gpus for server, gpus in loads if not self.closed >> server & 1)
 
-    def emptied(self, capacities: Sequence[int]) -> FreeGpus:
-        """Free GPUs if nothing ran on servers of such capacities, closed ones as if they had no GPUs."""
-        return empty_servers(capacities, self.closed)
-
     @property
     def largest(self) -> int:
         """Most GPUs free in one server."""

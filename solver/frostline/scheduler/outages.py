@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from frostline.errors import InvalidValueError, UnknownNameError
-from frostline.placement.free_gpus import FreeGpus
+from frostline.placement.free_gpus import FreeGpus, empty_servers
 from frostline.policies.task import Task
 from frostline.problem.cluster import Cluster
 from frostline.problem.job import Elastic
@@ -119,7 +119,7 @@ def stranded(state: State) -> tuple[str, ...]:
     """Waiting jobs that need servers that are down or drained, in order of arrival."""
     if not state.free.closed:
         return ()
-    free = state.free.emptied(state.cluster.capacities)
+    free = empty_servers(state.cluster.capacities, state.free.closed)
     waiting = sorted(state.waiting.tasks.values(), key=lambda task: task.number)
     return tuple(task.job.id for task in waiting if not _may_run(state, task, free))
 

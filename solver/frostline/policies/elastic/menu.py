@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frostline.placement.free_gpus import FreeGpus
+from frostline.placement.free_gpus import FreeGpus, empty_servers
 from frostline.policies.base import View
 from frostline.policies.elastic.options import Flags, Floats, Ints, Options, options_of, units_of
 from frostline.policies.eviction import may_be_evicted
@@ -147,13 +147,13 @@ def _placeable(view: View) -> Iterable[Task]:
     waiting, closed = view.waiting.tasks.values(), view.free.closed
     if not closed:
         return waiting
-    empty = view.free.emptied(view.cluster.capacities)
-    return (task for task in waiting if _has_option(task, view.cluster, empty))
+    empty = empty_servers(view.cluster.capacities, closed)
+    return (task for task in waiting if _has_option(task, view.cluster, closed, empty))
 
 
-def _has_option(task: Task, cluster: Cluster, empty: FreeGpus) -> bool:
+def _has_option(task: Task, cluster: Cluster, closed: int, empty: FreeGpus) -> bool:
     if isinstance(task.job.work, Elastic):
-        return len(options_of(task, cluster, empty.closed).gpus) > 0
+        return len(options_of(task, cluster, closed).gpus) > 0
     return empty.fits(task.shape)
 
 

@@ -579,6 +579,9 @@ def test_a_planned_job_begins_its_plan_anew() -> None:
     result = play(Cluster.pool(1), "icefrog-rigid", [one], down("pool", 60, 70))
     shown = [(s.start_s, s.end_s, s.freeze_level) for s in result.schedule.segments]
     assert shown == [(0, 40, 0), (40, 60, 1), (70, 110, 0), (110, 152.1, 1), (152.1, 204.2, 2)]
+    result = play(Cluster.pool(1), "icefrog-rigid", [one], down("pool", 60, 70), down("pool", 75, 80), restart_s=9)
+    shown = [(s.start_s, s.end_s, s.freeze_level) for s in result.schedule.segments]
+    assert shown == [(0, 40, 0), (40, 60, 1), (70, 75, 0), (80, 129, 0), (129, 171.1, 1), (171.1, 223.2, 2)]
     with pytest.raises(InvalidValueError, match=r"job 'a': checkpoint_s=9.0 must be None where there are outages"):
         play(Cluster.pool(1), "icefrog-rigid", [one.replace(checkpoint_s=9)], down("pool", 60, 70))
 

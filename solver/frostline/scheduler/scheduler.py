@@ -121,6 +121,7 @@ class Scheduler:
         self._finished: dict[str, tuple[float | None, str]] = {}
         self._progressed: dict[str, tuple[int, Fraction | None]] = {}
         self._submitted: dict[str, Job] = {}  # jobs that are scheduled as the policy has planned them, as submitted
+        self._begun_us: dict[str, int] = {}  # when those of them have first started that have
         self._known: set[str] = set()
         self._begun = False
 
@@ -187,13 +188,16 @@ class Scheduler:
         """A start, cut where the freeze level changes if the policy has planned the whole run of the job.
 
         A planned job goes on from piece to piece where it is, without further decisions; at the start of every piece
-        but the first it takes :attr:`level_change_us` to change its level. Of a job that was not planned the start
-        itself is the only piece.
+        but the first it takes :attr:`level_change_us` to change its level. The first one begins with the restart of a
+        job that has failed. Of a job that was not planned the start itself is the only piece.
         """
         job = self._submitted.get(start.job)
         if job is None or self._planner is None:
             return (start,)
-        return self._planner.pieces(job, self.cluster, start)
+        again = start.start_us > self._begun_us.get(start.job, start.start_us)
+        works = start._replace(start_us=start.start_us + (self.restart_us or 0)) if again else start
+        first, *others = self._planner.pieces(job, self.cluster, works)
+        return (first._replace(start_us=start.start_us), *others)
 
     def finish(self, job: str, size: float | None = None, status: str = "") -> None:
         """Report that a running job has completed; its GPUs are free from the next :meth:`advance` on.
@@ -514,6 +518,8 @@ class Scheduler:
         if offer is None:
             rule = f"was started by the policy but {'does not fit' if waits else 'is not waiting'}"
             raise InvalidValueError(f"policy {self.policy.name!r}", "start", task.job.id, rule)
+        if task.job.id in self._submitted:
+            self._begun_us.setdefault(task.job.id, state.now_us)
         return segment_of(state.start(task, offer, decision.kind), offer)
 
     def _preempt(self, decision: Preempt, evictions: list[str]) -> Segment:

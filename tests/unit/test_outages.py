@@ -417,7 +417,6 @@ def test_an_elastic_policy_leaves_the_jobs_of_a_drained_server_alone() -> None:
         (["drain s1"], "drain='s1' must be a server that is up"),
         (["drain s0", "drain s0"], "drain='s0' must be a server that is up"),
         (["drain s0", "recover s0"], "recover='s0' must be a server that is down or drained"),
-        (["recover s1", "fail s1"], "fail='s1' must be a server that is not down already"),
     ],
 )
 def test_reports_that_cannot_be_are_refused_and_change_nothing(reports: list[str], message: str) -> None:
@@ -436,6 +435,24 @@ def test_reports_that_cannot_be_are_refused_and_change_nothing(reports: list[str
     assert scheduler.down == (expected[reports[0]] if legal else ("s1",))
     assert decision.failed == (("a",) if legal == [["fail", "s0"]] else ())
     assert Scheduler.restore(before).advance(1) == decision
+
+
+@pytest.mark.parametrize("before", ["up", "down", "drained"])
+@pytest.mark.parametrize("last", ["fail", "recover"])
+def test_of_failures_and_recoveries_of_one_instant_the_last_counts(before: str, last: str) -> None:
+    scheduler = Scheduler(TWO, "fifo")
+    scheduler.submit(job("a", 0, 8, 100))
+    scheduler.advance(0)
+    reports = {"up": [], "down": ["fail"], "drained": ["drain"]}[before]
+    for report in reports:
+        getattr(scheduler, report)("s0")
+    scheduler.advance(1)
+    for report in (["recover"] if reports else []) + ["fail", "recover"] * 2 + [last] * (last == "fail"):
+        getattr(scheduler, report)("s0")
+    decision = scheduler.advance(2)
+    assert (decision.failed, scheduler.drained) == (() if before == "down" else ("a",), ())
+    assert scheduler.down == (("s0",) if last == "fail" else ())
+    assert [start.job for start in decision.starts] == ([] if last == "fail" else ["a"])
 
 
 def test_a_server_that_is_no_text_is_unknown() -> None:
@@ -518,6 +535,32 @@ def test_what_a_policy_raises_loses_no_job_and_no_failure() -> None:
     with pytest.raises(RuntimeError, match="at a loss"):
         scheduler.advance(2)
     assert [start.job for start in scheduler.advance(3).starts] == ["a", "b"]
+
+
+class BrokenGuess(Broken):
+    """Keeps a virtual order, too."""
+
+    uses_virtual_machine = True
+
+
+@pytest.mark.parametrize("make", [Broken, BrokenGuess])
+def test_a_job_that_starts_again_after_an_error_is_told_to_have_failed(make: type[Broken]) -> None:
+    policy = make()
+    scheduler = Scheduler(TWO, policy)
+    scheduler.submit(job("a", 0, 4, 100))
+    scheduler.advance(0)
+    policy.fails = True
+    scheduler.fail("s0")
+    with pytest.raises(RuntimeError, match="no idea"):
+        scheduler.advance(1)
+    decision = scheduler.decide()
+    assert (decision.failed, [start.job for start in decision.starts]) == (("a",), ["a"])
+    assert scheduler.advance(3).failed == ()
+    policy.fails = False
+    scheduler.fail("s1")
+    scheduler.recover("s0")
+    decision = scheduler.advance(4)
+    assert (decision.failed, [start.job for start in decision.starts]) == (("a",), ["a"])
 
 
 # -- freeze levels -------------------------------------------------------------------------------------------------

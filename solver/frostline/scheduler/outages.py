@@ -50,11 +50,13 @@ class ServerStates:
         return tuple(self._cluster.servers[m].id for m in sorted(servers))
 
     def fail(self, server: str) -> None:
-        """A server fails."""
+        """A server fails; one that was to recover at this instant does not."""
         m = self._number(server)
-        if m in self.down or m in self._failing:
+        if m in self.down | self._failing and m not in self._recovering:
             raise InvalidValueError("scheduler", "fail", server, "must be a server that is not down already")
-        self._failing.add(m)
+        self._recovering.discard(m)
+        if m not in self.down:
+            self._failing.add(m)
         self.pending = True
 
     def recover(self, server: str) -> None:

@@ -41,7 +41,8 @@ class Scheduler:
     """Schedules jobs on a cluster as they come.
 
     Events of one instant may be reported in any order before :meth:`advance`; they are handled in the order finish,
-    fail, recover, drain, arrive, virtual completion, decide, and equal ones by (release, id).
+    fail, recover, drain, arrive, virtual completion, decide, and equal ones by (release, id). Only of failures and
+    recoveries of one server the last one tells whether it is down then.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class Scheduler:
     Attributes
     ----------
     failed : tuple of str
-        Jobs that have lost their GPUs to failures at the last :meth:`advance`.
+        Jobs that have lost their GPUs to failures, as the last decision told.
 
     Raises
     ------
@@ -291,14 +292,15 @@ class Scheduler:
         """Report that a server has failed; it takes effect with the next :meth:`advance`.
 
         Every job that holds GPUs of it loses all its GPUs, on every server, and the work since its last checkpoint
-        (:attr:`~frostline.problem.Job.checkpoint_s`), and waits again. Nothing is started there until it recovers.
+        (:attr:`~frostline.problem.Job.checkpoint_s`), and waits again. Nothing is started there until it recovers. One
+        that is down and was to recover by the same instant stays down.
 
         Raises
         ------
         UnknownNameError
             There is no such server.
         InvalidValueError
-            It is down already.
+            It is down already, and no recovery was reported of it before.
 
         Examples
         --------
@@ -407,7 +409,7 @@ class Scheduler:
 
     def decide(self) -> Decision:
         """Decide again at the present instant; with nothing new there is nothing to start."""
-        return decision_of(*self._decide())
+        return decision_of(*self._told(), self.failed)
 
     def advance_us(self, now_us: int) -> tuple[list[Segment], int | None, Sequence[str]]:
         """:meth:`advance` in whole microseconds: starts, when to wake, and evictions; see also :attr:`failed`."""
@@ -435,11 +437,7 @@ class Scheduler:
         state.advance(now_us)
         if self._coming or self._arriving:
             self._arrive()
-        decided = self._decide()
-        if servers.failed or self.failed:
-            self.failed = tuple(servers.failed)
-            servers.failed.clear()
-        return decided
+        return self._told()
 
     def _learn(self, outlook: Outlook, now_us: int) -> None:
         """Take the GPUs of the finished jobs back, and let the predictor learn from them, in order of arrival."""
@@ -479,6 +477,14 @@ class Scheduler:
         while arriving:
             state.arrive(arriving[-1])
             arriving.pop()
+
+    def _told(self) -> tuple[list[Segment], int | None, Sequence[str]]:
+        """Decide; :attr:`failed` are then those of whom nobody has been told yet."""
+        decided, failed = self._decide(), self._servers.failed
+        if failed or self.failed:
+            self.failed = tuple(failed)
+            failed.clear()
+        return decided
 
     def _decide(self) -> tuple[list[Segment], int | None, Sequence[str]]:
         """Ask the policy until it waits; each decision sees the last."""

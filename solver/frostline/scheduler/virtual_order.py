@@ -50,7 +50,7 @@ class VirtualOrder:
     def leave(self, task: Task) -> None:
         """A task has started: it is no longer due, though the machine still serves its work."""
         del self._waiting[task.number]
-        self._away[task.number] = None
+        self._away[task.number] = self._back.pop(task.number, None)
 
     def forget(self, number: int) -> None:
         """A task that has started is complete."""

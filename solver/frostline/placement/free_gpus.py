@@ -66,13 +66,24 @@ class FreeGpus:
     (((0, 3),), ((1, 4),), ((0, 2), (1, 8)), None)
     """
 
-    __slots__ = ("_levels", "_servers_at", "_withheld", "by_server", "capacity", "closed", "total")
+    __slots__ = (
+        "_capacities",
+        "_emptied",
+        "_levels",
+        "_servers_at",
+        "_withheld",
+        "by_server",
+        "capacity",
+        "closed",
+        "total",
+    )
 
     def __init__(self, capacities: Sequence[int]) -> None:
-        self.by_server = list(capacities)
+        self._capacities, self.by_server = capacities, list(capacities)
         self.total = self.capacity = sum(capacities)
         self.closed = 0  # bit m: server m is closed
         self._withheld: dict[int, int] = {}  # GPUs that are free on closed servers
+        self._emptied: FreeGpus | None = None  # as if nothing ran on the open servers, once that was asked for
         self._servers_at = [0] * (max(capacities, default=0) + 1)  # bit m of entry f: server m has f GPUs free
         for server, count in enumerate(capacities):
             self._servers_at[count] |= 1 << server
@@ -88,6 +99,7 @@ class FreeGpus:
         twin.total, twin.capacity = self.total, self.capacity
         twin._servers_at = self._servers_at.copy()
         twin._levels = self._levels
+        twin._capacities, twin._emptied = self._capacities, self._emptied
         twin.closed, twin._withheld = self.closed, self._withheld.copy() if self.closed else {}
         return twin
 
@@ -152,17 +164,36 @@ class FreeGpus:
         self.take(((server, withheld),))
         self.capacity -= gpus
         self.closed |= 1 << server
+        self._emptied = None
         self._withheld[server] = withheld
 
     def open(self, server: int, gpus: int) -> None:
         """Open a closed server of so many GPUs again."""
         self.closed &= ~(1 << server)
+        self._emptied = None
         self.capacity += gpus
         self.give(((server, self._withheld.pop(server)),))
 
     def open_gpus(self, loads: Loads) -> int:
         """GPUs of some loads on open servers."""
         return sum(gpus for server, gpus in loads if not self.closed >> server & 1)
+
+    def could_hold(self, shape: Shape) -> bool:
+        """Whether the open servers hold a job of this shape, that the whole cluster holds, if nothing runs on them.
+
+        Examples
+        --------
+        >>> free = FreeGpus([8, 4])
+        >>> free.take(((0, 3), (1, 4)))
+        >>> free.close(0, 8)
+        >>> free.could_hold(Shape(4, 1)), free.could_hold(Shape(5, 2))
+        (True, False)
+        """
+        if not self.closed:
+            return True
+        if self._emptied is None:
+            self._emptied = empty_servers(self._capacities, self.closed)
+        return self._emptied.fits(shape)
 
     @property
     def largest(self) -> int:

@@ -144,12 +144,16 @@ class Downtimes:
 
     def fails(self, servers: Iterable[int], at_us: int) -> bool:
         """Whether one of some servers, by their indices, fails at an instant."""
-        return any(at_us in self._starts[m] for m in servers if m in self._starts)
+        return any(self._starts[m][self._last(m, at_us)] == at_us for m in servers if m in self._starts)
 
     def first_down(self, servers: Iterable[int], start_us: int, end_us: int) -> int | None:
         """The first of some servers that is down at some time from a start to just before an end; None if none is."""
         return next((m for m in servers if m in self._starts and self._down(m, start_us, end_us)), None)
 
     def _down(self, server: int, start_us: int, end_us: int) -> bool:
-        last = bisect_right(self._starts[server], end_us - 1) - 1
-        return last >= 0 and self._ends[server][last] > start_us
+        last = self._last(server, end_us - 1)
+        return self._starts[server][last] < end_us and self._ends[server][last] > start_us
+
+    def _last(self, server: int, at_us: int) -> int:
+        """Number of the last outage of a server that has begun by an instant; that of the last of all if none has."""
+        return bisect_right(self._starts[server], at_us) - 1

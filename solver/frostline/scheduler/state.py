@@ -157,6 +157,21 @@ class State:
         return None if self._virtual is None else self._virtual.first
 
     @property
+    def possible_due(self) -> Task | None:
+        """First of the due tasks that need no servers that are down or drained."""
+        first, free = self.due, self.free
+        if self._virtual is None or first is None or free.could_hold(first.shape):
+            return first
+        held: dict[Shape, bool] = {}
+        for task in self._virtual.due:
+            shape = task.shape
+            if shape not in held:
+                held[shape] = free.could_hold(shape)
+            if held[shape]:
+                return task
+        return None
+
+    @property
     def next_due_us(self) -> int | None:
         """When the next task becomes due if nothing arrives."""
         return None if self._virtual is None else self._virtual.next_due_us

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from operator import attrgetter
 
@@ -108,6 +108,11 @@ class VirtualOrder:
         while due and due[0].number not in self._waiting:
             due.popleft()
         return due[0] if due else None
+
+    @property
+    def due(self) -> Iterator[Task]:
+        """Due tasks that still wait, in order."""
+        return (task for task in self._due if task.number in self._waiting)
 
     @property
     def next_due_us(self) -> int | None:

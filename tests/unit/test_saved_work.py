@@ -52,6 +52,21 @@ def test_what_a_late_job_has_saved_is_less_than_its_work(reported: bool) -> None
         scheduler.progress("a", 101)
 
 
+def test_a_job_that_has_reported_while_it_restarts_has_saved_nothing_since() -> None:
+    work = Profiled(iterations=100, seconds_per_iteration={"one_server": 1})
+    scheduler = Scheduler(TWO, "fifo", restart_s=30)
+    scheduler.submit(Job(id="a", release_s=0, gpus=4, work=work, checkpoint_s=10))
+    scheduler.advance(0)
+    scheduler.fail("s0")
+    assert started(scheduler.advance(50)) == [("a", 130, (1,))]
+    scheduler.progress("a", 50)
+    scheduler.advance(55)
+    scheduler.fail("s1")
+    scheduler.recover("s0")
+    # It would have begun to work now, at 80.
+    assert started(scheduler.advance(80)) == [("a", 160, (0,))]
+
+
 def test_what_was_saved_at_a_level_is_no_more_than_was_done_at_it() -> None:
     """A slow job changes its level after 10 iterations where 40 were expected, then it fails."""
     table = {"one_server": {1: (1, 0.5)}}

@@ -68,7 +68,8 @@ def done_by(run: Running, report: Report | None, now_us: int, cluster: Cluster) 
     task = run.task
     useful_us = worked_us(run, now_us)
     if report is not None and not isinstance(task.job.work, Fixed):
-        return report.iterations + (now_us - report.at_us) // report.iteration_us
+        since_us = max(report.at_us, run.start_us + run.restart_us)
+        return report.iterations + max(now_us - since_us, 0) // report.iteration_us
     return task.done + _work_within(task.job, offer_of(run), useful_us, cluster)
 
 

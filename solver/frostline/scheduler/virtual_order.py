@@ -89,7 +89,7 @@ class VirtualOrder:
             self._put_back(now_us)
 
     def _put_back(self, now_us: int) -> None:
-        """Those that have come back after their due times take their places among the due ones."""
+        """Those that have come back after their due times go among the due ones, behind those of the same time."""
         waiting, back = self._waiting, self._back
         due = [task for task in self._due if task.number in waiting and task.number not in back]
         for number in sorted(back):

@@ -49,6 +49,17 @@ def test_checkpoints_for_all(run_json, trace, outages):
     assert row["makespan_s"] == 135
 
 
+def test_a_certificate_says_nothing_of_jobs_that_never_end(run_json, trace, outages, tmp_path):
+    out, bound = tmp_path / "run", tmp_path / "bound.json"
+    words = ["simulate", trace, "--cluster", "1x8", "--policy", "easy", "--outages", outages("s0,100,\n"), "--out", out]
+    row = run_json(*words, code=1)["results"][0]
+    assert (row["jobs"], row["evictions"], row["unfinished_jobs"]) == (2, 0, ["b"])
+    instance = out / "instance.json.gz"
+    run_json("bound", instance, "--certificate", bound)
+    proved = run_json("check", instance, "--certificate", bound, out / "schedule-easy.json.gz")["proved"]
+    assert proved[-1] == "the certificate says nothing of schedules that leave jobs unfinished, as this one does"
+
+
 def test_jobs_that_never_end_are_told_and_fail_the_command(run, run_json, trace, outages):
     words = ["simulate", trace, "--cluster", "1x8", "--policy", "fifo", "--outages", outages("s0,50,\n")]
     row = run_json(*words, code=1)["results"][0]

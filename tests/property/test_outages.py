@@ -99,10 +99,10 @@ def test_elastic_jobs_run_whole_on_servers_that_are_up(case: Case, policy: str) 
         assert all(before <= start < end <= total for before, (start, end, _) in zip(ends, stretches, strict=False))
 
 
-@given(cases("elastic", "fixed", saving=False), st.sampled_from(PLANNED))
-def test_planned_jobs_begin_anew(case: Case, policy: str) -> None:
+@given(cases("elastic", "fixed", saving=False), st.sampled_from(PLANNED), st.sampled_from([None, 0.5]))
+def test_planned_jobs_begin_anew(case: Case, policy: str, restart_s: float | None) -> None:
     instance, down = case
-    check(instance, run(instance, make_policy(policy), outages=down), down)
+    check(instance, run(instance, make_policy(policy), outages=down, restart_s=restart_s), down)
 
 
 @given(cases(*RIGID, max_jobs=5), rigid, st.sampled_from(LEARNING), st.sampled_from([None, 1.5]))

@@ -17,7 +17,19 @@ from frostline.policies import Reallocate, Share, Start, Task, View, Wait
 from frostline.policies.base import Decision
 from frostline.policies.reservation import NEVER_US, reserve
 from frostline.policies.task import Running
-from frostline.problem import Cluster, Elastic, Fixed, Instance, Job, Outage, Placement, Profiled, Schedule, Segment
+from frostline.problem import (
+    Cluster,
+    Elastic,
+    Fixed,
+    Instance,
+    Job,
+    Outage,
+    Placement,
+    Profiled,
+    Schedule,
+    Segment,
+    Server,
+)
 from frostline.problem.files import load_instance, load_schedule, save
 from frostline.problem.outage import Downtimes, in_order
 from frostline.scheduler import Scheduler
@@ -405,7 +417,6 @@ def test_an_elastic_policy_leaves_the_jobs_of_a_drained_server_alone() -> None:
         (["drain s1"], "drain='s1' must be a server that is up"),
         (["drain s0", "drain s0"], "drain='s0' must be a server that is up"),
         (["drain s0", "recover s0"], "recover='s0' must be a server that is down or drained"),
-        (["recover s1", "fail s1"], "fail='s1' must be a server that is not down already"),
     ],
 )
 def test_reports_that_cannot_be_are_refused_and_change_nothing(reports: list[str], message: str) -> None:
@@ -424,6 +435,24 @@ def test_reports_that_cannot_be_are_refused_and_change_nothing(reports: list[str
     assert scheduler.down == (expected[reports[0]] if legal else ("s1",))
     assert decision.failed == (("a",) if legal == [["fail", "s0"]] else ())
     assert Scheduler.restore(before).advance(1) == decision
+
+
+@pytest.mark.parametrize("before", ["up", "down", "drained"])
+@pytest.mark.parametrize("last", ["fail", "recover"])
+def test_of_failures_and_recoveries_of_one_instant_the_last_counts(before: str, last: str) -> None:
+    scheduler = Scheduler(TWO, "fifo")
+    scheduler.submit(job("a", 0, 8, 100))
+    scheduler.advance(0)
+    reports = {"up": [], "down": ["fail"], "drained": ["drain"]}[before]
+    for report in reports:
+        getattr(scheduler, report)("s0")
+    scheduler.advance(1)
+    for report in (["recover"] if reports else []) + ["fail", "recover"] * 2 + [last] * (last == "fail"):
+        getattr(scheduler, report)("s0")
+    decision = scheduler.advance(2)
+    assert (decision.failed, scheduler.drained) == (() if before == "down" else ("a",), ())
+    assert scheduler.down == (("s0",) if last == "fail" else ())
+    assert [start.job for start in decision.starts] == ([] if last == "fail" else ["a"])
 
 
 def test_a_server_that_is_no_text_is_unknown() -> None:
@@ -450,8 +479,8 @@ def test_progress_of_the_instant_of_a_failure_counts() -> None:
     scheduler.advance(0)
     scheduler.progress("a", 90)
     scheduler.fail("s0")
-    # 90 by 60, and one a second before that, too: by 30, 60.
-    assert started(scheduler, 59) == [("a", 98, (1,))]
+    # 90 by 60, done evenly: by 30, 45.
+    assert started(scheduler, 59) == [("a", 114, (1,))]
 
 
 def test_a_job_that_fails_as_it_starts_is_remembered_where_it_starts_again() -> None:
@@ -506,6 +535,32 @@ def test_what_a_policy_raises_loses_no_job_and_no_failure() -> None:
     with pytest.raises(RuntimeError, match="at a loss"):
         scheduler.advance(2)
     assert [start.job for start in scheduler.advance(3).starts] == ["a", "b"]
+
+
+class BrokenGuess(Broken):
+    """Keeps a virtual order, too."""
+
+    uses_virtual_machine = True
+
+
+@pytest.mark.parametrize("make", [Broken, BrokenGuess])
+def test_a_job_that_starts_again_after_an_error_is_told_to_have_failed(make: type[Broken]) -> None:
+    policy = make()
+    scheduler = Scheduler(TWO, policy)
+    scheduler.submit(job("a", 0, 4, 100))
+    scheduler.advance(0)
+    policy.fails = True
+    scheduler.fail("s0")
+    with pytest.raises(RuntimeError, match="no idea"):
+        scheduler.advance(1)
+    decision = scheduler.decide()
+    assert (decision.failed, [start.job for start in decision.starts]) == (("a",), ["a"])
+    assert scheduler.advance(3).failed == ()
+    policy.fails = False
+    scheduler.fail("s1")
+    scheduler.recover("s0")
+    decision = scheduler.advance(4)
+    assert (decision.failed, [start.job for start in decision.starts]) == (("a",), ["a"])
 
 
 # -- freeze levels -------------------------------------------------------------------------------------------------
@@ -567,6 +622,9 @@ def test_a_planned_job_begins_its_plan_anew() -> None:
     result = play(Cluster.pool(1), "icefrog-rigid", [one], down("pool", 60, 70))
     shown = [(s.start_s, s.end_s, s.freeze_level) for s in result.schedule.segments]
     assert shown == [(0, 40, 0), (40, 60, 1), (70, 110, 0), (110, 152.1, 1), (152.1, 204.2, 2)]
+    result = play(Cluster.pool(1), "icefrog-rigid", [one], down("pool", 60, 70), down("pool", 75, 80), restart_s=9)
+    shown = [(s.start_s, s.end_s, s.freeze_level) for s in result.schedule.segments]
+    assert shown == [(0, 40, 0), (40, 60, 1), (70, 75, 0), (80, 129, 0), (129, 171.1, 1), (171.1, 223.2, 2)]
     with pytest.raises(InvalidValueError, match=r"job 'a': checkpoint_s=9.0 must be None where there are outages"):
         play(Cluster.pool(1), "icefrog-rigid", [one.replace(checkpoint_s=9)], down("pool", 60, 70))
 
@@ -629,17 +687,51 @@ def test_the_checker_finds_interruptions_for_which_there_is_no_outage() -> None:
 def test_the_checker_finds_jobs_that_are_left_without_a_reason() -> None:
     instance = Instance(cluster=TWO, jobs=[job("J", 0, 4, 100), job("K", 0, 40, 1)])
     refused = simulate(instance, "fifo").schedule.refused
-    cut = gang("J", 0, 70, 0)
-    assert faults(instance, cut, refused=refused, outages=[down("s0", 70)], unfinished=["J"]) == []
-    assert faults(instance, refused=refused, outages=[down("s0", 0)], unfinished=["J"]) == []
+    cut, other = gang("J", 0, 70, 0), down("s1", 0)
+    assert faults(instance, cut, refused=refused, outages=[down("s0", 70), other], unfinished=["J"]) == []
+    assert faults(instance, refused=refused, outages=[down("s0", 0), other], unfinished=["J"]) == []
     found = faults(instance, cut, refused=refused, outages=[down("s0", 70, 80)], unfinished=["J"])
     assert found == [("unfinished", "job 'J' is left unfinished although every server comes back")]
-    found = faults(instance, gang("J", 0, 60, 0), refused=refused, outages=[down("s0", 70)], unfinished=["J"])
+    found = faults(instance, gang("J", 0, 60, 0), refused=refused, outages=[down("s0", 70), other], unfinished=["J"])
     assert found == [("interrupted", "job 'J' is unfinished although no outage cuts off its last piece")]
-    found = faults(instance, gang("J", 0, 100, 0), refused=refused, outages=[down("s0", 100)], unfinished=["J"])
+    found = faults(instance, gang("J", 0, 100, 0), refused=refused, outages=[down("s0", 100), other], unfinished=["J"])
     assert found[0][0] == "wrong_duration"
-    found = faults(instance, cut, refused=refused, outages=[down("s0", 70)], unfinished=["J", "K", "L"])
+    found = faults(instance, cut, refused=refused, outages=[down("s0", 70), other], unfinished=["J", "K", "L"])
     assert [name for name, _ in found] == ["unfinished", "unknown_job"]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "locality", "lost", "needs"),
+    [
+        (4, "any", ("s0",), True),
+        (3, "any", ("s1",), False),
+        (3, "any", ("s0", "s1"), True),
+        (2, "server", ("s0",), True),
+        (2, "server", ("s1", "s2"), False),
+        (2, "fewest", ("s0",), True),
+        (2, "fewest", ("s1", "s2"), False),
+        (1, "fewest", ("s0",), False),
+    ],
+)
+def test_somebody_who_is_left_must_need_a_lost_server(
+    gpus: int, locality: str, lost: tuple[str, ...], needs: bool
+) -> None:
+    cluster = Cluster(servers=[*Cluster.uniform(1, gpus=2).servers, *map(one_gpu, ("s1", "s2"))])
+    jobs = [job("a", 0, gpus, 10, locality=locality), job("b", 0, 1, 10)]
+    outages = [down(server, 0) for server in lost]
+    found = faults(Instance(cluster=cluster, jobs=jobs), outages=outages, unfinished=["a", "b"])
+    assert [name for name, _ in found] == ([] if needs else ["unfinished", "unfinished"])
+    result = simulate(Instance(cluster=cluster, jobs=jobs), "fifo", outages=outages)
+    assert result.schedule.unfinished == (("a", "b") if needs else ())
+
+
+def one_gpu(name: str) -> Server:
+    return Server(id=name, gpus=1)
+
+
+def test_who_is_unfinished_is_told_by_name() -> None:
+    with pytest.raises(InvalidValueError, match="schedule: unfinished=1 must be the identifier of a job"):
+        Schedule(segments=(), unfinished=[1])  # type: ignore[arg-type]
 
 
 def test_the_checker_finds_outages_of_unknown_servers() -> None:

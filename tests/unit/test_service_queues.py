@@ -76,6 +76,15 @@ def test_one_that_was_evicted_and_started_again_since_counts_once() -> None:
     assert (below(queues, 0), queues.gpus_below(0)) == (["1", "0"], 2)
 
 
+def test_instants_may_be_negative() -> None:
+    queues = ServiceQueues((10,), 3)
+    runs = running(run_of(task(0, first_start_us=-90, held_us=50), -40))
+    queues.update(runs, -40)
+    assert below(queues, 0) == []
+    queues.update(runs, -39)
+    assert below(queues, 0) == ["0"]
+
+
 def test_an_earlier_instant_starts_afresh() -> None:
     queues = ServiceQueues((10,), 3)
     runs = running(run_of(task(0), 0))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from frostline.certify.fault import Fault, FaultKind
+from frostline.problem.cluster import Cluster
 from frostline.problem.instance import Instance
+from frostline.problem.job import Job, Locality
 from frostline.problem.order import natural_key
 from frostline.problem.outage import Downtimes
+from frostline.problem.pieces import servers_needed
+from frostline.problem.refusal import never_fits
 from frostline.problem.schedule import Schedule, Segment
 from frostline.units import seconds
 
@@ -42,15 +46,28 @@ def _down(instance: Instance, segment: Segment, downtimes: Downtimes) -> Iterato
 
 def _left_waiting(instance: Instance, schedule: Schedule) -> Iterator[Fault]:
     """Jobs that are left unfinished without a reason."""
-    jobs, refused = {job.id for job in instance.jobs}, {refusal.job for refusal in schedule.refused}
-    hopeless = any(outage.end_s is None for outage in schedule.outages)
-    for job in sorted(set(schedule.unfinished), key=natural_key):
+    jobs = {job.id: job for job in instance.jobs}
+    refused = {refusal.job for refusal in schedule.refused}
+    lost = {outage.server for outage in schedule.outages if outage.end_s is None}
+    why = "the servers that are left can hold all such jobs" if lost else "every server comes back"
+    names = sorted(set(schedule.unfinished), key=natural_key)
+    hopeless = any(_needs(jobs[job], lost, instance.cluster) for job in names if job in jobs)
+    for job in names:
         if job not in jobs:
             text, kind = f"job {job!r} is unfinished but not in the instance", FaultKind.UNKNOWN_JOB
         elif job in refused:
             text, kind = f"job {job!r} is unfinished and refused", FaultKind.UNFINISHED
         elif not hopeless:
-            text, kind = f"job {job!r} is left unfinished although every server comes back", FaultKind.UNFINISHED
+            text, kind = f"job {job!r} is left unfinished although {why}", FaultKind.UNFINISHED
         else:
             continue
         yield Fault(kind=kind, job=job, text=text)
+
+
+def _needs(job: Job, lost: Collection[str], cluster: Cluster) -> bool:
+    """Whether a job that the servers of a cluster can hold needs some that are lost."""
+    if never_fits(job, cluster) is not None:
+        return False
+    left = Cluster(servers=tuple(server for server in cluster.servers if server.id not in lost))
+    most = {Locality.SERVER: 1, Locality.FEWEST: servers_needed(job, cluster)}.get(job.locality, len(left.servers))
+    return servers_needed(job, left) > min(most, len(left.servers))

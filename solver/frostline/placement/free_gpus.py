@@ -14,7 +14,7 @@ from frostline.problem.cluster import Cluster
 from frostline.problem.job import Job, Locality
 from frostline.problem.pieces import Pieces, pieces_hold, pieces_of, servers_needed
 
-__all__ = ["FreeGpus", "Loads", "Shape", "shape_of"]
+__all__ = ["FreeGpus", "Loads", "Shape", "empty_servers", "shape_of"]
 
 Loads = tuple[tuple[int, int], ...]
 """GPUs by server: (server index, GPUs) pairs in the order of servers."""
@@ -66,13 +66,24 @@ class FreeGpus:
     (((0, 3),), ((1, 4),), ((0, 2), (1, 8)), None)
     """
 
-    __slots__ = ("_levels", "_servers_at", "_withheld", "by_server", "capacity", "closed", "total")
+    __slots__ = (
+        "_capacities",
+        "_emptied",
+        "_levels",
+        "_servers_at",
+        "_withheld",
+        "by_server",
+        "capacity",
+        "closed",
+        "total",
+    )
 
     def __init__(self, capacities: Sequence[int]) -> None:
-        self.by_server = list(capacities)
+        self._capacities, self.by_server = capacities, list(capacities)
         self.total = self.capacity = sum(capacities)
         self.closed = 0  # bit m: server m is closed
         self._withheld: dict[int, int] = {}  # GPUs that are free on closed servers
+        self._emptied: FreeGpus | None = None  # as if nothing ran on the open servers, once that was asked for
         self._servers_at = [0] * (max(capacities, default=0) + 1)  # bit m of entry f: server m has f GPUs free
         for server, count in enumerate(capacities):
             self._servers_at[count] |= 1 << server
@@ -88,6 +99,7 @@ class FreeGpus:
         twin.total, twin.capacity = self.total, self.capacity
         twin._servers_at = self._servers_at.copy()
         twin._levels = self._levels
+        twin._capacities, twin._emptied = self._capacities, self._emptied
         twin.closed, twin._withheld = self.closed, self._withheld.copy() if self.closed else {}
         return twin
 
@@ -152,11 +164,13 @@ class FreeGpus:
         self.take(((server, withheld),))
         self.capacity -= gpus
         self.closed |= 1 << server
+        self._emptied = None
         self._withheld[server] = withheld
 
     def open(self, server: int, gpus: int) -> None:
         """Open a closed server of so many GPUs again."""
         self.closed &= ~(1 << server)
+        self._emptied = None
         self.capacity += gpus
         self.give(((server, self._withheld.pop(server)),))
 
@@ -164,13 +178,22 @@ class FreeGpus:
         """GPUs of some loads on open servers."""
         return sum(gpus for server, gpus in loads if not self.closed >> server & 1)
 
-    def emptied(self, capacities: Sequence[int]) -> FreeGpus:
-        """Free GPUs if nothing ran on servers of such capacities; closed ones stay closed."""
-        free = FreeGpus(capacities)
-        for server, gpus in enumerate(capacities):
-            if self.closed >> server & 1:
-                free.close(server, gpus)
-        return free
+    def could_hold(self, shape: Shape) -> bool:
+        """Whether the open servers hold a job of this shape, that the whole cluster holds, if nothing runs on them.
+
+        Examples
+        --------
+        >>> free = FreeGpus([8, 4])
+        >>> free.take(((0, 3), (1, 4)))
+        >>> free.close(0, 8)
+        >>> free.could_hold(Shape(4, 1)), free.could_hold(Shape(5, 2))
+        (True, False)
+        """
+        if not self.closed:
+            return True
+        if self._emptied is None:
+            self._emptied = empty_servers(self._capacities, self.closed)
+        return self._emptied.fits(shape)
 
     @property
     def largest(self) -> int:
@@ -243,3 +266,14 @@ class FreeGpus:
             level += 1
         rest = self._servers_at[level] & ~taken
         yield (rest & -rest).bit_length() - 1, gpus
+
+
+def empty_servers(capacities: Sequence[int], closed: int) -> FreeGpus:
+    """Free GPUs of servers of such capacities on which nothing runs, closed ones, as bits, as if they had no GPUs.
+
+    Examples
+    --------
+    >>> empty_servers([8, 4, 2], 0b101).by_server
+    [0, 4, 0]
+    """
+    return FreeGpus([0 if closed >> m & 1 else gpus for m, gpus in enumerate(capacities)])

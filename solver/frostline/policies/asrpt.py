@@ -37,8 +37,11 @@ _BACKFILL, _ON_BUDGET = StartKind.BACKFILL, StartKind.ON_BUDGET  # looked up onc
 
 
 def in_virtual_order(view: View) -> Start | None:
-    """Start of the first due task if it fits; else of a task that surely ends before it can start; else None."""
-    head = view.due
+    """Start of the first due task if it fits; else of a task that surely ends before it can start; else None.
+
+    Due tasks that need servers that are down or drained are passed over.
+    """
+    head = view.possible_due
     if head is None:
         return None
     if view.free.fits(head.shape):
@@ -154,11 +157,15 @@ class AsrptBudget(_Asrpt):
         return int(self.share * (saturation - 1))
 
     def decide(self, view: View) -> Decision:
-        """First due task; else a backfill or a start on the budget, in the order of the candidates."""
-        head = view.due
+        """First due task; else a backfill or a start on the budget, in the order of the candidates.
+
+        A due task that needs servers that are down or drained is passed over while there are others.
+        """
+        head = view.possible_due
         if head is not None and view.free.fits(head.shape):
             return Start(head)
-        reservation = None if head is None else view.reservation(head)
+        blocked = view.due if head is None else head
+        reservation = None if blocked is None else view.reservation(blocked)
         left = self.budget(view.saturation) - view.budget_gpus
         room = out_of_order_room(view) if view.uncertain else view.free.total
         best: Entry | None = None
@@ -205,7 +212,7 @@ class _Guarded(_Asrpt, ABC):
 
     def decide(self, view: View) -> Decision:
         """What the rule says, or virtual order while the guard is up."""
-        head = view.due
+        head = view.possible_due
         gamma_us = self.patience_us(view.longest_us)
         if head is not None and head.due_us is not None and head.due_us + gamma_us <= view.now_us:
             return in_virtual_order(view) or WAIT
@@ -299,7 +306,7 @@ class Asrpt(_Guarded):
             if spare >= 0 and spare >= self.headroom_of(task, view) and free.fits(task.shape):
                 if blocked is None or harmless(view, task, self._reservation(blocked, view)):
                     return Start(task)
-            elif blocked is None:
+            elif blocked is None and free.could_hold(task.shape):
                 blocked = task
         return None
 

@@ -125,6 +125,11 @@ class View(Protocol):
         ...
 
     @property
+    def possible_due(self) -> Task | None:
+        """First of the due tasks that need no servers that are down or drained."""
+        ...
+
+    @property
     def next_due_us(self) -> int | None:
         """Next virtual completion if nothing arrives."""
         ...

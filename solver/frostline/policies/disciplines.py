@@ -47,14 +47,24 @@ def fit_anything(view: View) -> Decision:
 
 
 def backfill(view: View) -> Decision:
-    """The first blocked task is protected: others may start if they cannot delay its earliest start."""
-    first = view.waiting.first
+    """The first blocked task is protected: others may start if they cannot delay its earliest start.
+
+    One that needs servers that are down or drained is passed over.
+    """
+    first = view.waiting.first if not view.free.closed else _first_possible(view)
     if first is None:
         return WAIT
     if view.free.fits(first.shape):
         return Start(first)
     candidate = backfill_before(view, view.reservation(first), lend=True)
     return WAIT if candidate is None else Start(candidate)
+
+
+def _first_possible(view: View) -> Task | None:
+    """First waiting task that the servers that take starts could hold."""
+    free, lines = view.free, view.waiting.lines
+    heads = [line.blocks[0][0] for line in lines if line.blocks and free.could_hold(line.shape)]
+    return min(heads)[2] if heads else None
 
 
 def backfill_before(view: View, reservation: Reservation, *, lend: bool, most_gpus: int | None = None) -> Task | None:

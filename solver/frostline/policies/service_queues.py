@@ -17,6 +17,7 @@ from frostline.policies.waiting import WaitingQueue
 __all__ = ["ServiceQueues", "service_queues"]
 
 _SPARE = 64
+_BEFORE_ALL_US = -(1 << 62)
 
 
 class _Served:
@@ -68,7 +69,7 @@ class ServiceQueues:
 
     def _clear(self) -> None:
         queues = range(len(self.limits_us) + 1)
-        self._now_us = -1
+        self._now_us = _BEFORE_ALL_US
         self._served: dict[str, _Served] = {}  # by job, in order of start
         self._fresh: list[_Served] = []  # those that have started at this very instant
         self._members: list[list[_Member]] = [[] for _ in queues]  # who may be evicted; nobody of queue 0

@@ -130,7 +130,7 @@ class Downtimes:
     (None, 1)
     """
 
-    __slots__ = ("_ends", "_starts")
+    __slots__ = ("_ends", "_failures", "_starts")
 
     def __init__(self, outages: Iterable[Outage], cluster: Cluster) -> None:
         number = {server.id: m for m, server in enumerate(cluster.servers)}
@@ -141,10 +141,11 @@ class Downtimes:
                 m, end_us = number[outage.server], outage.end_us
                 self._starts.setdefault(m, []).append(outage.start_us)
                 self._ends.setdefault(m, []).append(inf if end_us is None else end_us)
+        self._failures = {(m, start_us) for m, starts in self._starts.items() for start_us in starts}
 
     def fails(self, servers: Iterable[int], at_us: int) -> bool:
         """Whether one of some servers, by their indices, fails at an instant."""
-        return any(at_us in self._starts[m] for m in servers if m in self._starts)
+        return any((m, at_us) in self._failures for m in servers)
 
     def first_down(self, servers: Iterable[int], start_us: int, end_us: int) -> int | None:
         """The first of some servers that is down at some time from a start to just before an end; None if none is."""

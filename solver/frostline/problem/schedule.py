@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
 
+from frostline.errors import InvalidValueError
 from frostline.problem.outage import Outage, in_order
 from frostline.problem.placement import Placement
 from frostline.problem.refusal import Refusal
@@ -65,6 +66,12 @@ def goes_on(before: Segment, after: Segment) -> bool:
     return same_gpus and after.freeze_level != before.freeze_level
 
 
+def _job(identifier: object) -> str:
+    if not isinstance(identifier, str):
+        raise InvalidValueError("schedule", "unfinished", identifier, "must be the identifier of a job")
+    return identifier
+
+
 _ORDER = itemgetter(Segment._fields.index("start_us"), Segment._fields.index("end_us"), Segment._fields.index("job"))
 
 
@@ -119,7 +126,7 @@ class Schedule:
         change_us = as_int(self.level_change_us, "schedule", "level_change_us", 0)
         object.__setattr__(self, "level_change_us", change_us)
         object.__setattr__(self, "outages", in_order(self.outages))
-        object.__setattr__(self, "unfinished", tuple(self.unfinished))
+        object.__setattr__(self, "unfinished", tuple(map(_job, self.unfinished)))
 
     @property
     def start_us(self) -> dict[str, int]:

@@ -110,6 +110,8 @@ def certified_text(instance: Instance, schedule: Schedule, problem: Mapping[str,
     'mean flow is optimal: the certificate proves that none is smaller'
     """
     completion_us = schedule.completion_us
+    if schedule.unfinished:
+        return "the certificate says nothing of schedules that leave jobs unfinished, as this one does"
     if schedule.evictions:
         return "the certificate says nothing of schedules that interrupt jobs, as this one does"
     if problem["choices"] == "asked" and choices_made(instance, schedule) is not Choices.ASKED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from frostline.errors import InvalidValueError, UnknownNameError
-from frostline.placement.free_gpus import FreeGpus
+from frostline.placement.free_gpus import shape_of
 from frostline.policies.task import Task
 from frostline.problem.cluster import Cluster
 from frostline.problem.job import Elastic
@@ -50,11 +50,13 @@ class ServerStates:
         return tuple(self._cluster.servers[m].id for m in sorted(servers))
 
     def fail(self, server: str) -> None:
-        """A server fails."""
+        """A server fails; one that was to recover at this instant does not."""
         m = self._number(server)
-        if m in self.down or m in self._failing:
+        if m in self.down | self._failing and m not in self._recovering:
             raise InvalidValueError("scheduler", "fail", server, "must be a server that is not down already")
-        self._failing.add(m)
+        self._recovering.discard(m)
+        if m not in self.down:
+            self._failing.add(m)
         self.pending = True
 
     def recover(self, server: str) -> None:
@@ -119,14 +121,13 @@ def stranded(state: State) -> tuple[str, ...]:
     """Waiting jobs that need servers that are down or drained, in order of arrival."""
     if not state.free.closed:
         return ()
-    free = state.free.emptied(state.cluster.capacities)
     waiting = sorted(state.waiting.tasks.values(), key=lambda task: task.number)
-    return tuple(task.job.id for task in waiting if not _may_run(state, task, free))
+    return tuple(task.job.id for task in waiting if not _may_run(state, task))
 
 
-def _may_run(state: State, task: Task, free: FreeGpus) -> bool:
-    """Whether some free GPUs hold a task, elastic work at any of its widths where the policy may choose."""
-    work = task.job.work
-    if state.elastic and isinstance(work, Elastic):
-        return any(state.placement_of(task, free, gpus) is not None for gpus in work.widths)
-    return free.fits(task.shape)
+def _may_run(state: State, task: Task) -> bool:
+    """Whether the open servers could hold a task, elastic work at any of its widths where the policy may choose."""
+    job, free = task.job, state.free
+    if state.elastic and isinstance(job.work, Elastic):
+        return any(free.could_hold(shape_of(job, state.cluster, gpus)) for gpus in job.work.widths)
+    return free.could_hold(task.shape)

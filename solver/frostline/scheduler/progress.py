@@ -21,6 +21,7 @@ __all__ = [
     "iterations_of",
     "keep",
     "left_us",
+    "most_done",
     "offer_of",
     "saved_by",
     "with_iterations",
@@ -67,7 +68,8 @@ def done_by(run: Running, report: Report | None, now_us: int, cluster: Cluster) 
     task = run.task
     useful_us = worked_us(run, now_us)
     if report is not None and not isinstance(task.job.work, Fixed):
-        return report.iterations + (now_us - report.at_us) // report.iteration_us
+        since_us = max(report.at_us, run.start_us + run.restart_us)
+        return report.iterations + max(now_us - since_us, 0) // report.iteration_us
     return task.done + _work_within(task.job, offer_of(run), useful_us, cluster)
 
 
@@ -99,14 +101,18 @@ def saved_by(run: Running, parts: Sequence[Part], report: Report | None, now_us:
     cluster : Cluster
         The servers.
     """
-    job = run.task.job
+    task, job = run.task, run.task.job
     saved_us = job.saved_us(sum(part.worked_us for part in parts) + worked_us(run, now_us))
-    for part in parts:
+    for part, kept in zip(parts, [*(part.done for part in parts[1:]), task.done], strict=False):
         if saved_us <= part.worked_us:
-            return part.done + _work_within(job, part.offer, saved_us, cluster)
+            return min(part.done + _work_within(job, part.offer, saved_us, cluster), kept)
         saved_us -= part.worked_us
-    done = done_by(run, report, run.start_us + run.restart_us + saved_us, cluster)
-    return done if report is None else max(done, min(report.iterations, run.task.done))
+    at_us = run.start_us + run.restart_us + saved_us
+    if report is None or at_us >= report.at_us:
+        return done_by(run, report, at_us, cluster)
+    # The pace that was reported holds from then on; before it, what was done since the start was done evenly.
+    before = min(task.done, report.iterations)
+    return before + (report.iterations - before) * saved_us // worked_us(run, report.at_us)
 
 
 def clipped(stretches: Iterable[tuple[int, int, int]], done: int) -> list[tuple[int, int, int]]:
@@ -120,10 +126,16 @@ def clipped(stretches: Iterable[tuple[int, int, int]], done: int) -> list[tuple[
     return [(start, min(end, done), level) for start, end, level in stretches if start < done]
 
 
+def most_done(task: Task) -> int:
+    """The most that a task of known size can have done in all its runs: something is always left."""
+    work = task.job.work
+    return task.done + (task.duration_us if isinstance(work, Fixed) else work.iterations) - 1
+
+
 def keep(task: Task, done: int, cluster: Cluster) -> None:
-    """Take what a task has done in a run off its size, which is known; something is always left."""
+    """Take what a task has done in a run, at most :func:`most_done` in all, off its size, which is known."""
     if isinstance(task.job.work, Fixed):
-        task.duration_us = max(task.duration_us - done, 1)
+        task.duration_us -= done
         task.job = task.job.replace(work=Fixed(duration_s=seconds(task.duration_us)))
     else:
         task.job = with_iterations(task.job, iterations_of(task.job) - done)

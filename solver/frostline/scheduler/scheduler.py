@@ -41,7 +41,8 @@ class Scheduler:
     """Schedules jobs on a cluster as they come.
 
     Events of one instant may be reported in any order before :meth:`advance`; they are handled in the order finish,
-    fail, recover, drain, arrive, virtual completion, decide, and equal ones by (release, id).
+    fail, recover, drain, arrive, virtual completion, decide, and equal ones by (release, id). Only of failures and
+    recoveries of one server the last one tells whether it is down then.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class Scheduler:
     Attributes
     ----------
     failed : tuple of str
-        Jobs that have lost their GPUs to failures at the last :meth:`advance`.
+        Jobs that have lost their GPUs to failures, as the last decision told.
 
     Raises
     ------
@@ -121,6 +122,7 @@ class Scheduler:
         self._finished: dict[str, tuple[float | None, str]] = {}
         self._progressed: dict[str, tuple[int, Fraction | None]] = {}
         self._submitted: dict[str, Job] = {}  # jobs that are scheduled as the policy has planned them, as submitted
+        self._begun_us: dict[str, int] = {}  # when those of them have first started that have
         self._known: set[str] = set()
         self._begun = False
 
@@ -187,13 +189,16 @@ class Scheduler:
         """A start, cut where the freeze level changes if the policy has planned the whole run of the job.
 
         A planned job goes on from piece to piece where it is, without further decisions; at the start of every piece
-        but the first it takes :attr:`level_change_us` to change its level. Of a job that was not planned the start
-        itself is the only piece.
+        but the first it takes :attr:`level_change_us` to change its level. The first one begins with the restart of a
+        job that has failed. Of a job that was not planned the start itself is the only piece.
         """
         job = self._submitted.get(start.job)
         if job is None or self._planner is None:
             return (start,)
-        return self._planner.pieces(job, self.cluster, start)
+        again = start.start_us > self._begun_us.get(start.job, start.start_us)
+        works = start._replace(start_us=start.start_us + (self.restart_us or 0)) if again else start
+        first, *others = self._planner.pieces(job, self.cluster, works)
+        return (first._replace(start_us=start.start_us), *others)
 
     def finish(self, job: str, size: float | None = None, status: str = "") -> None:
         """Report that a running job has completed; its GPUs are free from the next :meth:`advance` on.
@@ -287,14 +292,15 @@ class Scheduler:
         """Report that a server has failed; it takes effect with the next :meth:`advance`.
 
         Every job that holds GPUs of it loses all its GPUs, on every server, and the work since its last checkpoint
-        (:attr:`~frostline.problem.Job.checkpoint_s`), and waits again. Nothing is started there until it recovers.
+        (:attr:`~frostline.problem.Job.checkpoint_s`), and waits again. Nothing is started there until it recovers. One
+        that is down and was to recover by the same instant stays down.
 
         Raises
         ------
         UnknownNameError
             There is no such server.
         InvalidValueError
-            It is down already.
+            It is down already, and no recovery was reported of it before.
 
         Examples
         --------
@@ -403,7 +409,7 @@ class Scheduler:
 
     def decide(self) -> Decision:
         """Decide again at the present instant; with nothing new there is nothing to start."""
-        return decision_of(*self._decide())
+        return decision_of(*self._told(), self.failed)
 
     def advance_us(self, now_us: int) -> tuple[list[Segment], int | None, Sequence[str]]:
         """:meth:`advance` in whole microseconds: starts, when to wake, and evictions; see also :attr:`failed`."""
@@ -431,11 +437,7 @@ class Scheduler:
         state.advance(now_us)
         if self._coming or self._arriving:
             self._arrive()
-        decided = self._decide()
-        if servers.failed or self.failed:
-            self.failed = tuple(servers.failed)
-            servers.failed.clear()
-        return decided
+        return self._told()
 
     def _learn(self, outlook: Outlook, now_us: int) -> None:
         """Take the GPUs of the finished jobs back, and let the predictor learn from them, in order of arrival."""
@@ -476,6 +478,14 @@ class Scheduler:
             state.arrive(arriving[-1])
             arriving.pop()
 
+    def _told(self) -> tuple[list[Segment], int | None, Sequence[str]]:
+        """Decide; :attr:`failed` are then those of whom nobody has been told yet."""
+        decided, failed = self._decide(), self._servers.failed
+        if failed or self.failed:
+            self.failed = tuple(failed)
+            failed.clear()
+        return decided
+
     def _decide(self) -> tuple[list[Segment], int | None, Sequence[str]]:
         """Ask the policy until it waits; each decision sees the last."""
         state, decide = self._state, self.policy.decide
@@ -514,6 +524,8 @@ class Scheduler:
         if offer is None:
             rule = f"was started by the policy but {'does not fit' if waits else 'is not waiting'}"
             raise InvalidValueError(f"policy {self.policy.name!r}", "start", task.job.id, rule)
+        if task.job.id in self._submitted:
+            self._begun_us.setdefault(task.job.id, state.now_us)
         return segment_of(state.start(task, offer, decision.kind), offer)
 
     def _preempt(self, decision: Preempt, evictions: list[str]) -> Segment:

@@ -29,6 +29,7 @@ from frostline.scheduler.progress import (
     iterations_of,
     keep,
     left_us,
+    most_done,
     offer_of,
     saved_by,
     with_iterations,
@@ -156,6 +157,21 @@ class State:
         return None if self._virtual is None else self._virtual.first
 
     @property
+    def possible_due(self) -> Task | None:
+        """First of the due tasks that need no servers that are down or drained."""
+        first, free = self.due, self.free
+        if self._virtual is None or first is None or free.could_hold(first.shape):
+            return first
+        held: dict[Shape, bool] = {}
+        for task in self._virtual.due:
+            shape = task.shape
+            if shape not in held:
+                held[shape] = free.could_hold(shape)
+            if held[shape]:
+                return task
+        return None
+
+    @property
     def next_due_us(self) -> int | None:
         """When the next task becomes due if nothing arrives."""
         return None if self._virtual is None else self._virtual.next_due_us
@@ -201,9 +217,10 @@ class State:
         """Stretches of training with frozen layers up to now: iterations done at its start and end, and the level."""
         past = () if task.past is None else task.past.frozen
         run = self.runs.get(task.job.id)
-        if run is None or run.task is not task or not offer_of(run).level:
+        if run is None or run.task is not task:
             return past
-        return (*past, (task.done, self.done(task), offer_of(run).level))
+        done, level = self.done(task), offer_of(run).level
+        return tuple(clipped([*past, (task.done, done, level)] if level else past, done))
 
     def scale(self, task: Task) -> ProgressScale:
         """How the metric of a task has improved, by its reports, over what was expected; 1 without reports."""
@@ -490,9 +507,9 @@ class State:
         It keeps what it has done by now, or so much of it as is told to be saved.
         """
         task, past, now_us = run.task, run.task.past, self.now_us
-        done, frozen = self.done(task), self.frozen(task)
-        if saved is not None:
-            done, frozen = saved, tuple(clipped(frozen, saved))
+        done, frozen = self.done(task) if saved is None else saved, self.frozen(task)
+        if self.outlook is None:
+            done = min(done, most_done(task))
         self._release(task.job.id)
         task.past = Past(
             first_start_us=run.start_us if past is None else past.first_start_us,
@@ -500,7 +517,7 @@ class State:
             evictions=evictions + (0 if past is None else past.evictions),
             held_us=run.held_us(now_us),
             done=done,
-            frozen=frozen,
+            frozen=tuple(clipped(frozen, done)),
         )
         if self.outlook is not None:
             self.outlook.evict(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from operator import attrgetter
 
@@ -50,7 +50,7 @@ class VirtualOrder:
     def leave(self, task: Task) -> None:
         """A task has started: it is no longer due, though the machine still serves its work."""
         del self._waiting[task.number]
-        self._away[task.number] = None
+        self._away[task.number] = self._back.pop(task.number, None)
 
     def forget(self, number: int) -> None:
         """A task that has started is complete."""
@@ -89,7 +89,7 @@ class VirtualOrder:
             self._put_back(now_us)
 
     def _put_back(self, now_us: int) -> None:
-        """Those that have come back after their due times take their places among the due ones."""
+        """Those that have come back after their due times go among the due ones, behind those of the same time."""
         waiting, back = self._waiting, self._back
         due = [task for task in self._due if task.number in waiting and task.number not in back]
         for number in sorted(back):
@@ -108,6 +108,11 @@ class VirtualOrder:
         while due and due[0].number not in self._waiting:
             due.popleft()
         return due[0] if due else None
+
+    @property
+    def due(self) -> Iterator[Task]:
+        """Due tasks that still wait, in order."""
+        return (task for task in self._due if task.number in self._waiting)
 
     @property
     def next_due_us(self) -> int | None:

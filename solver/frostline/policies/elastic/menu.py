@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frostline.placement.free_gpus import FreeGpus
 from frostline.policies.base import View
 from frostline.policies.elastic.options import Flags, Floats, Ints, Options, options_of, units_of
 from frostline.policies.eviction import may_be_evicted
 from frostline.policies.task import Running, Task
-from frostline.problem.cluster import Cluster
 from frostline.problem.job import Elastic, Locality
 from frostline.units import US_PER_S
 
@@ -144,17 +142,16 @@ def round_menu(view: View, most_evictions: int) -> RoundMenu:
 
 def _placeable(view: View) -> Iterable[Task]:
     """Waiting tasks that the servers that are up could hold."""
-    waiting, closed = view.waiting.tasks.values(), view.free.closed
-    if not closed:
+    waiting = view.waiting.tasks.values()
+    if not view.free.closed:
         return waiting
-    empty = view.free.emptied(view.cluster.capacities)
-    return (task for task in waiting if _has_option(task, view.cluster, empty))
+    return (task for task in waiting if _has_option(task, view))
 
 
-def _has_option(task: Task, cluster: Cluster, empty: FreeGpus) -> bool:
+def _has_option(task: Task, view: View) -> bool:
     if isinstance(task.job.work, Elastic):
-        return len(options_of(task, cluster, empty.closed).gpus) > 0
-    return empty.fits(task.shape)
+        return len(options_of(task, view.cluster, view.free.closed).gpus) > 0
+    return view.free.could_hold(task.shape)
 
 
 def _flat(rows: list[list[float]], waiting: float) -> Floats:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from frostline.placement.free_gpus import FreeGpus, shape_of
+from frostline.placement.free_gpus import empty_servers, shape_of
 from frostline.policies.task import Task
 from frostline.problem.cluster import Cluster
 from frostline.problem.job import Elastic, Fixed, Job, PlacementClass
@@ -19,6 +20,8 @@ __all__ = ["Flags", "Floats", "Ints", "Options", "options_of", "units_of"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+_Reach = tuple[tuple[int, PlacementClass], ...]
+"""Widths, each with the class of its best placement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,44 +84,46 @@ def options_of(task: Task, cluster: Cluster, closed: int = 0) -> Options:
     ([1, 2, 4], [8.0, 5.0, 4.0], 8.0)
     """
     if isinstance(task.job.work, Elastic):
-        return _elastic(_Key(task.job, cluster, closed))
+        job, work = task.job, task.job.work
+        reach = _reach(_Key(job, cluster, (id(cluster), job.locality, work.widths)), closed)
+        return _elastic(_Key(job, cluster, (id(work.seconds_per_iteration), work.compute_shares)), reach)
     seconds = np.array([[task.duration_us / (units_of(task) * US_PER_S)]])
     return Options(gpus=np.array([task.gpus], np.int64), seconds=seconds, spread=seconds)
 
 
 class _Key:
-    """Key of a cache: jobs of one application on one cluster have the same; it keeps what it stands for alive."""
+    """Key of a cache: what the answer depends on, and the job and the cluster, which it keeps alive."""
 
-    __slots__ = ("_key", "closed", "cluster", "job", "work")
+    __slots__ = ("cluster", "job", "key", "work")
 
-    def __init__(self, job: Job, cluster: Cluster, closed: int) -> None:
+    def __init__(self, job: Job, cluster: Cluster, key: tuple[Hashable, ...]) -> None:
         assert isinstance(job.work, Elastic)
-        self.job, self.work, self.cluster, self.closed = job, job.work, cluster, closed
-        self._key = (id(job.work.seconds_per_iteration), job.work.compute_shares, job.locality, id(cluster), closed)
+        self.job, self.work, self.cluster, self.key = job, job.work, cluster, key
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return hash(self.key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self._key == other._key
+        return isinstance(other, _Key) and self.key == other.key
 
 
 @lru_cache(maxsize=4096)
-def _elastic(key: _Key) -> Options:
-    """Options of elastic work; while all servers are up the GPUs that a job asks for are one."""
-    job, work, cluster = key.job, key.work, key.cluster
-    empty = FreeGpus(cluster.capacities)
-    for server, gpus in enumerate(cluster.capacities):
-        if key.closed >> server & 1:
-            empty.close(server, gpus)
-    held = {gpus: empty.best_fit(shape_of(job, cluster, gpus)) for gpus in work.widths}
-    widths = [gpus for gpus in work.widths if held[gpus] is not None]
+def _reach(key: _Key, closed: int) -> _Reach:
+    """Widths of elastic work that the open servers hold, each with the class of its best placement."""
+    empty = empty_servers(key.cluster.capacities, closed)
+    held = ((gpus, empty.best_fit(shape_of(key.job, key.cluster, gpus))) for gpus in key.work.widths)
     one, many = PlacementClass.ONE_SERVER, PlacementClass.MANY_SERVERS
-    best = [one if len(held[gpus] or ()) == 1 else many for gpus in widths]
+    return tuple((gpus, one if len(loads) == 1 else many) for gpus, loads in held if loads is not None)
+
+
+@lru_cache(maxsize=4096)
+def _elastic(key: _Key, reach: _Reach) -> Options:
+    """Options of elastic work on some widths, each of which is in one server at best, or in many."""
+    work, many = key.work, PlacementClass.MANY_SERVERS
     return Options(
-        gpus=np.array(widths, np.int64),
-        seconds=np.array([_row(work, gpus, where) for gpus, where in zip(widths, best, strict=True)]),
-        spread=np.array([_row(work, gpus, many) for gpus in widths]),
+        gpus=np.array([gpus for gpus, _ in reach], np.int64),
+        seconds=np.array([_row(work, gpus, where) for gpus, where in reach]),
+        spread=np.array([_row(work, gpus, many) for gpus, _ in reach]),
         shares=work.compute_shares,
     )
 

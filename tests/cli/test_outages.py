@@ -67,7 +67,7 @@ def test_jobs_that_never_end_are_told_and_fail_the_command(run, run_json, trace,
     assert (row["valid"], row["flow_over_bound"], row["mean_flow_s"]) == (True, None, None)
     text = run(*words).output
     assert (
-        "fifo: 1 outages cut off 1 runs, 0.08333 GPU-hours lost; 3 jobs wait for servers that never come back" in text
+        "fifo: 1 outage cut off 1 run, 0.08333 GPU-hours lost; 3 jobs wait for servers that never come back" in text
     )
     assert "UNFINISHED 3" in text
 

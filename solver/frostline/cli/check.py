@@ -30,7 +30,7 @@ from frostline.report.certificate import (
     guarantee_fault,
     guarantee_proof,
 )
-from frostline.report.numbers import number_text
+from frostline.report.numbers import counted, number_text
 from frostline.simulation import choices_made
 from frostline.units import US_PER_S
 
@@ -188,9 +188,11 @@ def _rules(schedule: Schedule) -> str:
         change = f"{number_text(schedule.level_change_us / US_PER_S)} s for each"
         costs.append(f"{schedule.level_changes:,} changes of freeze level, {change}")
     if schedule.outages:
-        costs.append(f"{len(schedule.outages):,} outages, which leave the work up to the last checkpoint")
+        costs.append(f"{counted(len(schedule.outages), 'outage')}, which leave the work up to the last checkpoint")
     if schedule.unfinished:
-        costs.append(f"{len(schedule.unfinished):,} jobs never end, because servers never come back")
+        costs.append(
+            f"{counted(len(schedule.unfinished), 'job never ends', 'jobs never end')}, because servers never come back"
+        )
     return "; ".join([_PIECES, *costs]) if costs else _RULES
 
 

@@ -61,6 +61,17 @@ def bytes_text(value: float) -> str:
     return f"{value:.4g} B"
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number with what it counts.
+
+    Examples
+    --------
+    >>> counted(1, "outage"), counted(2000, "outage"), counted(0, "job waits", "jobs wait")
+    ('1 outage', '2,000 outages', '0 jobs wait')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 def counts_text(counts: Mapping[str, int]) -> str:
     """Total of named counts, and each in parentheses.
 

@@ -10,7 +10,7 @@ from frostline.policies.guarantee import GuaranteeReport
 from frostline.problem.instance import Instance
 from frostline.problem.schedule import Schedule
 from frostline.relaxation.bounds import Bound
-from frostline.report.numbers import number_text, percent_text
+from frostline.report.numbers import counted, number_text, percent_text
 from frostline.report.table import Table
 from frostline.simulation.engine import Result
 from frostline.simulation.metrics import Metrics, measure
@@ -245,9 +245,9 @@ def outage_text(row: Row) -> str | None:
     """
     if "outages" not in row:
         return None
-    cut = f"{row['outages']:,} outages cut off {row['failed_runs']:,} runs"
+    cut = f"{counted(row['outages'], 'outage')} cut off {counted(row['failed_runs'], 'run')}"
     left = len(row["unfinished_jobs"])
-    waiting = f"; {left:,} jobs wait for servers that never come back" if left else ""
+    waiting = f"; {counted(left, 'job waits', 'jobs wait')} for servers that never come back" if left else ""
     return f"{row['policy']}: {cut}, {number_text(row['lost_gpu_hours'])} GPU-hours lost{waiting}"
 
 

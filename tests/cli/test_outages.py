@@ -39,7 +39,7 @@ def test_results_by_hand(run_json, trace, outages, tmp_path):
     assert schedule.outages == (Outage(server="s0", start_s=50, end_s=60),)
     checked = run_json("check", out / "schedule-fifo.json.gz")
     assert checked["valid"]
-    assert checked["proved"][0].endswith("1 outages, which leave the work up to the last checkpoint")
+    assert checked["proved"][0].endswith("1 outage, which leave the work up to the last checkpoint")
 
 
 def test_checkpoints_for_all(run_json, trace, outages):
@@ -66,9 +66,7 @@ def test_jobs_that_never_end_are_told_and_fail_the_command(run, run_json, trace,
     assert (row["jobs"], row["unfinished"], row["unfinished_jobs"]) == (0, 3, ["a", "b", "c"])
     assert (row["valid"], row["flow_over_bound"], row["mean_flow_s"]) == (True, None, None)
     text = run(*words).output
-    assert (
-        "fifo: 1 outage cut off 1 run, 0.08333 GPU-hours lost; 3 jobs wait for servers that never come back" in text
-    )
+    assert "fifo: 1 outage cut off 1 run, 0.08333 GPU-hours lost; 3 jobs wait for servers that never come back" in text
     assert "UNFINISHED 3" in text
 
 

@@ -86,7 +86,7 @@ def test_a_report_holds_every_policy_and_nothing_from_outside(run_json, folder, 
     }  # fmt: skip
     assert all(policy in page.texts for policy in POLICIES)
     assert "color-scheme: light dark" in text
-    assert "1 outages cut off" in text
+    assert "1 outage cut off" in text
 
 
 def test_a_report_has_the_figures_of_the_console(run, folder, trace, tmp_path):

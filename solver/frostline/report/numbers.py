@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["bytes_text", "counts_text", "duration_text", "number_text", "percent_text"]
+__all__ = ["bytes_text", "counted", "counts_text", "duration_text", "number_text", "percent_text"]
 
 _NONE = "-"
 

@@ -164,7 +164,7 @@ def test_jobs_that_never_end_or_are_refused(run, run_json, trace, tmp_path):
     words = ("simulate", trace, "--cluster", "1x8", "--policy", "fifo", "--outages", tmp_path / "o.csv")
     assert run(*words, "--out", tmp_path / "never").exit_code == 1
     run_json("plot", tmp_path / "never", "--out", tmp_path / "b.html")
-    assert "wait for servers that never come back" in (tmp_path / "b.html").read_text("utf-8")
+    assert "1 job waits for servers that never come back" in (tmp_path / "b.html").read_text("utf-8")
 
 
 def test_a_schedule_that_breaks_rules_is_drawn_and_told(run, folder, tmp_path):

@@ -22,6 +22,7 @@ from frostline.freezing.units import FreezeUnit, FreezeUnits
 
 FREEZING = TRACES.parent / "freezing"
 RUNS = (("mlp", "sgdm"), ("resnet", "sgdm"), ("tfm", "sgdm"), ("tfm", "adamw"))
+SOURCES = ("FLOPs", "profile", "profile, equal units averaged")
 _DOCS = Path(__file__).parent.parent / "docs" / "freezing.md"
 _MARK = "<!-- benchmarks/freeze_validation.py --write -->"
 
@@ -79,30 +80,40 @@ def errors(units: FreezeUnits, frozen: list[int], seconds: list[float], cached: 
     return found
 
 
+def kinds(network: str, optimizer: str) -> list[tuple[str, str]]:
+    """Parameters and counted FLOPs of each unit of a network: where both are equal, so is the work."""
+    counted = [row["fwd_flops"] for row in _rows("flops") if row["model"] == network and row["kind"] == "unit"]
+    return [(row["params"], flops) for row, flops in zip(_rows(f"prof_{network}_{optimizer}"), counted, strict=True)]
+
+
 def _report(runs: tuple[tuple[str, str], ...]) -> list[str]:
-    lines = ["| network, optimizer | frozen units | levels | FLOPs: mean / worst | profile: mean / worst |"]
-    lines.append("|---|---|---|---|---|")
+    heads = " | ".join(f"{source}: mean / worst" for source in SOURCES)
+    lines = [f"| network, optimizer | frozen units | levels | {heads} |", "|---|---|---|---|---|---|"]
     pooled: dict[tuple[str, str], list[float]] = {}
     for network, optimizer in runs:
         for variant, words in (("plain", "computed"), ("cached", "cached")):
-            found = dict(_by_source(network, optimizer, variant))
+            found = dict(by_source(network, optimizer, variant))
             for source, sizes in found.items():
                 pooled.setdefault((words, source), []).extend(sizes)
             cells = " | ".join(map(_cell, found.values()))
             lines.append(f"| {network}, {optimizer} | {words} | {len(found['FLOPs'])} | {cells} |")
     for words in ("computed", "cached"):
-        cells = [_cell(pooled[words, source]) for source in ("FLOPs", "profile")]
+        cells = [_cell(pooled[words, source]) for source in SOURCES]
         lines.append(f"| all | {words} | {len(pooled[words, 'FLOPs'])} | {' | '.join(cells)} |")
     return [*lines, "", *_memory(runs)]
 
 
-def _by_source(network: str, optimizer: str, variant: str) -> Iterator[tuple[str, list[float]]]:
+def by_source(network: str, optimizer: str, variant: str) -> Iterator[tuple[str, list[float]]]:
+    """Relative errors of the steps of a run, by what tells the work of its units."""
     measured = MAKERS[network]()
     seconds = [step.seconds for step in steps(network, optimizer, variant)]
     units = freeze_units(measured.network)
     frozen = [measured.frozen(units, level) for level in range(len(seconds))]
-    yield "FLOPs", errors(units.units, frozen, seconds, variant == "cached")
-    yield "profile", errors(profile(network, optimizer), list(range(len(seconds))), seconds, variant == "cached")
+    levels, timed, cached = list(range(len(seconds))), profile(network, optimizer), variant == "cached"
+    averaged = timed.averaged(kinds(network, optimizer))
+    yield SOURCES[0], errors(units.units, frozen, seconds, cached)
+    yield SOURCES[1], errors(timed, levels, seconds, cached)
+    yield SOURCES[2], errors(averaged, levels, seconds, cached)
 
 
 def _cell(found: list[float]) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
+from statistics import fmean
+from typing import Any
 
 from frostline.errors import InvalidValueError
 from frostline.problem.layer import as_count, as_elements, as_text
@@ -14,6 +17,7 @@ from frostline.units import as_int
 __all__ = ["FreezeUnit", "FreezeUnits"]
 
 _SUBJECT = "freeze units"
+_WORK = ("forward", "weight_gradient", "input_gradient", "optimizer")
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -129,6 +133,33 @@ class FreezeUnits:
     def __iter__(self) -> Iterator[FreezeUnit]:
         return iter(self.units)
 
+    def averaged(self, kinds: Sequence[Hashable]) -> FreezeUnits:
+        """Units of one kind with the mean of their work: measured times of equal units differ by noise alone.
+
+        Parameters
+        ----------
+        kinds : sequence of hashable, one for each unit
+            Equal for units that do equal work, such as the blocks of a transformer.
+
+        Raises
+        ------
+        InvalidValueError
+            Not one kind for each unit.
+
+        Examples
+        --------
+        >>> units = FreezeUnits([FreezeUnit(forward=seconds) for seconds in (2, 4, 9)])
+        >>> [unit.forward for unit in units.averaged(["block", "block", "head"])]
+        [3, 3, 9]
+        """
+        if len(kinds) != len(self.units):
+            raise InvalidValueError(_SUBJECT, "kinds", len(kinds), f"must be {len(self.units)}, one for each unit")
+        alike: dict[Hashable, list[FreezeUnit]] = defaultdict(list)
+        for kind, unit in zip(kinds, self.units, strict=True):
+            alike[kind].append(unit)
+        means = {kind: _mean_work(units) for kind, units in alike.items()}
+        return FreezeUnits(tuple(replace(unit, **means[kind]) for kind, unit in zip(kinds, self.units, strict=True)))
+
     def checked(self, frozen: object) -> int:
         """Number of frozen units as an int.
 
@@ -241,3 +272,8 @@ def _sum(numbers: Iterable[float]) -> float:
     """Sum of non-negative numbers, exact where all are whole, else correctly rounded: it never falls as terms join."""
     terms = list(numbers)
     return sum(terms) if all(isinstance(number, int) for number in terms) else math.fsum(terms)
+
+
+def _mean_work(units: Sequence[FreezeUnit]) -> dict[str, Any]:
+    """Mean of each kind of work, by field."""
+    return {name: fmean(getattr(unit, name) for unit in units) for name in _WORK}

@@ -117,6 +117,7 @@ class _Document:
         return tenant, options
 
     def faults(self, problem: Mapping[str, Any] | None) -> Iterator[CertificateFault]:
+        """What is wrong with it."""
         if self.digest != digest(self.content):
             yield CertificateFault(ChoiceFaultKind.DAMAGED, "its content does not match its SHA-256")
         if problem is not None and digest(problem) != digest(self.problem):
@@ -161,5 +162,6 @@ class _Document:
         return total // self.denominator
 
     def proved(self) -> str:
+        """What it proves, in a sentence."""
         end = ": it is optimal" if self.value == self.bound else ""
         return f"no choice is worth more than {self.bound} steps, and this one is worth {self.value}{end}"

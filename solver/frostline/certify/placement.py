@@ -200,6 +200,7 @@ class _Document:
         return whole(limit_ns, "proof.limit_ns", 0), path, tree
 
     def faults(self, problem: Mapping[str, Any] | None) -> Iterator[CertificateFault]:
+        """What is wrong with it."""
         if self.digest != digest(self.content):
             yield CertificateFault(CertificateFaultKind.DAMAGED, "its content does not match its SHA-256")
         if problem is not None and digest(problem) != digest(self.problem):
@@ -292,6 +293,7 @@ class _Document:
         return sum(sorted((earned[room] for room in self._rooms()), reverse=True)[:most])
 
     def proved(self) -> str:
+        """What it proves, in a sentence."""
         where = "" if self.most_servers is None else f" on at most {self.most_servers} servers"
         gap = 100 * (self.iteration_ns - self.bound_ns) / max(self.bound_ns, 1)
         how_good = f"at most {gap:.3g} % from optimal" if gap else "it is optimal"

@@ -83,6 +83,7 @@ class _Checker:
     allow_interruptions: bool
 
     def faults(self) -> Iterator[Fault]:
+        """Every breach of a rule, in no order."""
         yield from self._presence()
         for segment in self.schedule.segments:
             job = self._jobs.get(segment.job)
@@ -326,6 +327,7 @@ class _Stretch:
     end_us: int = 0
 
     def fault(self, server: str, capacity: int, segments: Sequence[Segment]) -> Fault:
+        """The breach that it is."""
         jobs = _names({segments[index].job for index in self.segments})
         when = f"from {seconds(self.start_us)} s to {seconds(self.end_us)} s"
         return Fault(

@@ -107,6 +107,7 @@ class _Document:
         self.damaged = sha256 != digest(content)
 
     def faults(self, expected: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None) -> Iterator[CertificateFault]:
+        """What is wrong with it."""
         if self.damaged:
             yield CertificateFault(BoundFaultKind.DAMAGED, "its content does not match its SHA-256")
         if expected is not None:
@@ -172,6 +173,7 @@ class _Document:
         return Fraction(self.bound * self.jobs.tick_us * self.jobs.unit[0], self.jobs.unit[1])
 
     def proved(self) -> str:
+        """What it proves, in a sentence."""
         bound = f"{float(self.bound_us / 1_000_000):.12g} s"
         if self.jobs.last_only:
             return f"no schedule without interruptions completes its last job before {bound}"

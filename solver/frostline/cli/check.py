@@ -12,7 +12,7 @@ from frostline.certify import check_bound, check_certificate, check_schedule
 from frostline.certify.placement import check_placement_certificate
 from frostline.cli.group import UsageError
 from frostline.cli.inputs import shipped_instance
-from frostline.cli.options import ConfigOption, JsonOption, QuietOption, examples
+from frostline.cli.options import ConfigOption, InstanceOption, JsonOption, QuietOption, examples
 from frostline.cli.output import Output
 from frostline.errors import FileError, FrostlineError
 from frostline.policies import make_policy
@@ -62,14 +62,7 @@ def run(
     schedule: Annotated[
         Path | None, typer.Argument(metavar="[SCHEDULE]", help="Schedule, where FILE is its instance.")
     ] = None,
-    instance: Annotated[
-        str | None,
-        typer.Option(
-            "--instance",
-            metavar="FILE",
-            help="Its instance, or the name of a shipped one; by default instance.json.gz beside it.",
-        ),
-    ] = None,
+    instance: InstanceOption = None,
     certificate: Annotated[
         Path | None,
         typer.Option("--certificate", metavar="FILE", help="Certificate of a bound (bound --certificate)."),

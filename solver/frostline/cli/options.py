@@ -18,6 +18,7 @@ __all__ = [
     "GlobalBatchOption",
     "GpuTypeOption",
     "GpusOption",
+    "InstanceOption",
     "JobsOption",
     "JsonOption",
     "LoadOption",
@@ -76,6 +77,14 @@ def number(text: object) -> float:
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print the result only: no remarks, no progress.")]
+InstanceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--instance",
+        metavar="FILE",
+        help="Instance of the schedules, or the name of a shipped one; by default instance.json.gz beside them.",
+    ),
+]
 ConfigOption = Annotated[
     Path | None,
     typer.Option(

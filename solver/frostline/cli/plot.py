@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from frostline.cli.options import ConfigOption, JsonOption, QuietOption, examples
+from frostline.cli.options import ConfigOption, InstanceOption, JsonOption, QuietOption, examples
 from frostline.cli.output import Output
 from frostline.cli.plot_inputs import Runs, read_runs
 from frostline.errors import FileError, InvalidValueError
@@ -50,14 +50,7 @@ def run(
     policy: Annotated[
         str | None, typer.Option("--policy", metavar="A,B,...", help="Schedules to draw, by name; by default all.")
     ] = None,
-    instance: Annotated[
-        str | None,
-        typer.Option(
-            "--instance",
-            metavar="FILE",
-            help="Their instance, or the name of a shipped one; by default instance.json.gz beside them.",
-        ),
-    ] = None,
+    instance: InstanceOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     config: ConfigOption = None,

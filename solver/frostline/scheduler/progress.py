@@ -11,6 +11,7 @@ from frostline.policies.task import Offer, Running, Task
 from frostline.problem.cluster import Cluster
 from frostline.problem.job import Fixed, Job
 from frostline.timing.duration import LONGEST_US, fastest_us, iterations_within, job_duration_us
+from frostline.timing.lost_work import last_checkpoint
 from frostline.units import seconds
 
 __all__ = [
@@ -102,11 +103,10 @@ def saved_by(run: Running, parts: Sequence[Part], report: Report | None, now_us:
         The servers.
     """
     task, job = run.task, run.task.job
-    saved_us = job.saved_us(sum(part.worked_us for part in parts) + worked_us(run, now_us))
-    for part, kept in zip(parts, [*(part.done for part in parts[1:]), task.done], strict=False):
-        if saved_us <= part.worked_us:
-            return min(part.done + _work_within(job, part.offer, saved_us, cluster), kept)
-        saved_us -= part.worked_us
+    index, saved_us = last_checkpoint(job, [*(part.worked_us for part in parts), worked_us(run, now_us)])
+    if index < len(parts):
+        part, kept = parts[index], [*(part.done for part in parts[1:]), task.done][index]
+        return min(part.done + _work_within(job, part.offer, saved_us, cluster), kept)
     at_us = run.start_us + run.restart_us + saved_us
     if report is None or at_us >= report.at_us:
         return done_by(run, report, at_us, cluster)

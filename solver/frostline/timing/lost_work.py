@@ -12,7 +12,7 @@ from frostline.problem.placement import Placement
 from frostline.problem.schedule import Segment, goes_on
 from frostline.timing.duration import left_after
 
-__all__ = ["Stint", "WorkLeft", "left_after_failure"]
+__all__ = ["Stint", "WorkLeft", "last_checkpoint", "left_after_failure"]
 
 
 class Stint(NamedTuple):
@@ -58,12 +58,33 @@ def left_after_failure(run: Sequence[Stint], cluster: Cluster) -> Job:
     >>> left_after_failure([stint], Cluster.uniform(1)).work.iterations
     3
     """
-    saved_us = run[0].left.saved_us(sum(stint.worked_us for stint in run))
-    for stint in run[:-1]:
-        if saved_us <= stint.worked_us:
-            return _left(stint, saved_us, cluster)
-        saved_us -= stint.worked_us
-    return _left(run[-1], saved_us, cluster)
+    part, saved_us = last_checkpoint(run[0].left, [stint.worked_us for stint in run])
+    return _left(run[part], saved_us, cluster)
+
+
+def last_checkpoint(job: Job, worked_us: Sequence[int]) -> tuple[int, int]:
+    """In which part of a run a job has last saved its state, and after how many microseconds of work there.
+
+    Parameters
+    ----------
+    job : Job
+        The job.
+    worked_us : sequence of int
+        How long it has worked in each part of the run, at least one.
+
+    Examples
+    --------
+    >>> from frostline.problem import Fixed
+    >>> job = Job(id="a", release_s=0, gpus=1, work=Fixed(duration_s=100), checkpoint_s=30)
+    >>> last_checkpoint(job, [40_000_000, 25_000_000]), last_checkpoint(job, [40_000_000, 5_000_000])
+    ((1, 20000000), (0, 30000000))
+    """
+    saved_us = job.saved_us(sum(worked_us))
+    for part, part_us in enumerate(worked_us[:-1]):
+        if saved_us <= part_us:
+            return part, saved_us
+        saved_us -= part_us
+    return len(worked_us) - 1, saved_us
 
 
 def _left(stint: Stint, saved_us: int, cluster: Cluster) -> Job:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from frostline.offline.listing import dispatched, listed, orders
+from frostline.offline.listing import dispatched, list_of, listed, orders
 from frostline.offline.pool_walk import PoolWalk
 from frostline.offline.search import Search
 from frostline.offline.tasks import Plan
@@ -76,12 +76,10 @@ class _Walk:
     steps_per_work, steps_per_cube, most_steps = STEPS_PER_WORK, 200, 6_000_000
 
     def __init__(self, search: Search, run: int = 0) -> None:
-        problem, plan = search.problem, search.plan
+        problem = search.problem
         self._search, self._problem = search, problem
         self._rng = np.random.default_rng(search.seed)
-        self._order = orders(problem)[-1]
-        if plan is not None:
-            self._order.sort(key=lambda i: (plan[i].start, i))
+        self._order = list_of(problem, search.plan)
         self._modes: list[int | None] = [None] * len(self._order)
         self._several = [i for i, task in enumerate(problem.tasks) if len(task.modes) > 1]
         self._rank = self._ranked(listed(problem, self._order)[0])

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 
 from frostline.offline.tasks import Loads, Mode, Plan, Problem, Run
 
-__all__ = ["Calendar", "dispatched", "fitted", "listed", "orders", "shifted"]
+__all__ = ["Calendar", "dispatched", "fitted", "list_of", "listed", "orders", "shifted"]
 
 
 def fitted(mode: Mode, free: Sequence[int]) -> Loads | None:
@@ -180,7 +180,7 @@ def shifted(problem: Problem, plan: Plan, order: Iterable[int] = ()) -> Plan:
     """
     calendar = Calendar(problem.capacities)
     starts: dict[int, int] = {}
-    for number in order or sorted(range(len(plan)), key=lambda i: (plan[i].start, i)):
+    for number in order or list_of(problem, plan):
         run, task = plan[number], problem.tasks[number]
         duration = task.modes[run.mode].duration
         starts[number] = calendar.first(run.loads, duration, task.release)
@@ -208,6 +208,21 @@ def orders(problem: Problem) -> list[list[int]]:
         keys += [lambda i: (due(i), i), lambda i: (due(i) - tasks[i].least_duration, i)]
     found = [sorted(range(len(tasks)), key=key) for key in keys]
     return [order for i, order in enumerate(found) if order not in found[:i]]
+
+
+def list_of(problem: Problem, plan: Plan | None) -> list[int]:
+    """List to begin with: the tasks in the order in which a plan starts them, or without one in the last of the orders.
+
+    Examples
+    --------
+    >>> from frostline.offline.tasks import Objective, Task
+    >>> problem = Problem((8,), (Task(0, (Mode(8, 10),)), Task(0, (Mode(4, 2),))), Objective.FLOW)
+    >>> list_of(problem, (Run(0, 2, ((0, 8),)), Run(0, 0, ((0, 4),))))
+    [1, 0]
+    """
+    if plan is None:
+        return orders(problem)[-1]
+    return sorted(range(len(plan)), key=lambda i: (plan[i].start, i))
 
 
 def dispatched(problem: Problem, priority: Sequence[int]) -> list[int]:

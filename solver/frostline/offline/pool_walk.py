@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frostline.offline import kernel
-from frostline.offline.listing import listed, orders
+from frostline.offline.listing import list_of, listed
 from frostline.offline.search import Search
 from frostline.offline.tasks import Objective, Plan, Problem
 from frostline.placement.jit import compiled_or_none
@@ -41,16 +41,14 @@ class PoolWalk:
     """By how much more is done in the same time where loops are compiled."""
 
     def __init__(self, search: Search, run: int) -> None:
-        problem, plan = search.problem, search.plan
+        problem = search.problem
         begun_s = time.perf_counter()
         compiled = compiled_or_none(kernel)
         search.forget_time(time.perf_counter() - begun_s)
         self._search, self._problem, self._loops = search, problem, compiled or kernel
         self._rng = np.random.default_rng([search.seed, run])
         self._release, self._first, self._modes = _arrays(problem)
-        order = orders(problem)[-1]
-        if plan is not None:
-            order.sort(key=lambda i: (plan[i].start, i))
+        order = list_of(problem, search.plan)
         self._lists = np.full((2, 2, len(order)), -1, np.int64)
         self._lists[:, 0] = order
         self._several = np.flatnonzero(np.diff(self._first) > 1)

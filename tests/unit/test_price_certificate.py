@@ -215,7 +215,7 @@ BROKEN: dict[str, tuple[Callable[[Document], object], str]] = {
     "split of no job": (lambda d: {**d, "proof": [[9, 1], *d["proof"]]}, "proof[0][0]=9 must be below"),
     "empty": (lambda d: {**d, "proof": ["empty"]}, "proof[0] must be an object"),
     "not empty": (lambda d: {**d, "proof": [[0, -1], *d["proof"] * 2]}, "proof[1] must be 'empty'"),
-    "windows": (lambda d: {**d, "proof": [{**d["proof"][0], "windows": [1]}]}, "proof[0].windows[0] must be a list of 3"),
+    "windows": (lambda d: {**d, "proof": [{**d["proof"][0], "windows": [1]}]}, "windows[0] must be a list of 3"),
     "ids": (lambda d: {**d, "problem": {**d["problem"], "ids": ["a"] * 5}}, "a list of different texts"),
     "columns": (lambda d: {**d, "problem": {**d["problem"], "release": [0]}}, "problem.release must be a list of 5"),
     "wide": (lambda d: {**d, "problem": {**d["problem"], "width": [9, 1, 1, 1, 1]}}, "width[0]=9 must be at most 4"),

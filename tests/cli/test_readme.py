@@ -23,7 +23,7 @@ def test_demo_prints_what_the_readme_shows(run, tmp_path, monkeypatch):
 
 def test_library_examples_run():
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names: dict[str, object] = {}
     with contextlib.redirect_stdout(io.StringIO()):
         for block in blocks:

@@ -128,6 +128,43 @@ def test_bad_calls_are_refused_and_leave_the_state_whole() -> None:
     assert started(scheduler, 6) == ["b"]
 
 
+def test_who_runs_or_has_ended_cannot_be_withdrawn() -> None:
+    scheduler = Scheduler(Cluster.uniform(1), "fifo")
+    for name in "abc":
+        scheduler.submit(job(name, 0, 8, 10))
+    scheduler.submit(job("late", 50, 8, 10))
+    scheduler.advance(0)
+    with pytest.raises(InvalidValueError, match=r"withdraw='a'.*waits or is yet to arrive"):
+        scheduler.withdraw("a")
+    scheduler.finish("a")
+    scheduler.advance(10)
+    for name in ("a", "nobody"):
+        with pytest.raises(InvalidValueError, match="waits or is yet to arrive"):
+            scheduler.withdraw(name)
+    scheduler.withdraw("c")
+    scheduler.withdraw("late")
+    with pytest.raises(InvalidValueError, match="withdraw='c'"):
+        scheduler.withdraw("c")
+    assert scheduler.waiting == ("c",)
+    decision = scheduler.advance(11)
+    assert (scheduler.waiting, decision.starts, decision.wake_s) == ((), (), None)
+    with pytest.raises(InvalidValueError, match="was submitted before"):
+        scheduler.submit(job("c", 11, 8, 10))
+
+
+def test_a_withdrawn_job_is_no_longer_due() -> None:
+    scheduler = Scheduler(Cluster.uniform(1), "asrpt-strict")
+    for name, seconds in (("a", 10), ("b", 20), ("c", 30)):
+        scheduler.submit(job(name, 0, 8, seconds))
+    scheduler.advance(0)
+    assert [start.job for start in scheduler.advance(10).starts] == ["a"]
+    scheduler.advance(30)
+    scheduler.withdraw("b")
+    scheduler.finish("a")
+    assert scheduler.advance(31).starts == ()
+    assert [start.job for start in scheduler.advance(60).starts] == ["c"]
+
+
 def test_a_job_may_outlive_its_expected_end() -> None:
     scheduler = Scheduler(Cluster.pool(2), "easy")
     scheduler.submit(job("long", 0, 2, 10))

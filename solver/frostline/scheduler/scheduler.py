@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Self, TypeVar
 
 from frostline.errors import InvalidValueError, UnknownNameError
@@ -16,15 +16,15 @@ from frostline.placement.place import METHODS
 from frostline.policies.base import WAIT, PlanningPolicy, Policy, Preempt, Reallocate, Start, Wait
 from frostline.policies.guarantee import Beliefs
 from frostline.policies.registry import make_policy
-from frostline.policies.task import Running, StartKind, Task
+from frostline.policies.task import Task
 from frostline.problem.cluster import Cluster
 from frostline.problem.job import Fixed, Job
 from frostline.problem.order import natural_key
 from frostline.problem.refusal import Refusal, never_fits
 from frostline.problem.schedule import Segment
+from frostline.scheduler.carry_out import preempt, reallocate, start
 from frostline.scheduler.checks import LATEST_S, check_size, not_running, stated
-from frostline.scheduler.decision import Decision, decision_of, segment_of
-from frostline.scheduler.elastic import plan_shares
+from frostline.scheduler.decision import Decision, decision_of
 from frostline.scheduler.outages import ServerStates, stranded
 from frostline.scheduler.outlook import Outlook, Predictor
 from frostline.scheduler.progress import iterations_of, offer_of
@@ -41,8 +41,8 @@ class Scheduler:
     """Schedules jobs on a cluster as they come.
 
     Events of one instant may be reported in any order before :meth:`advance`; they are handled in the order finish,
-    fail, recover, drain, arrive, virtual completion, decide, and equal ones by (release, id). Only of failures and
-    recoveries of one server the last one tells whether it is down then.
+    withdraw, fail, recover, drain, arrive, virtual completion, decide, and equal ones by (release, id). Only of
+    failures and recoveries of one server the last one tells whether it is down then.
 
     Parameters
     ----------
@@ -123,7 +123,8 @@ class Scheduler:
         self._progressed: dict[str, tuple[int, Fraction | None]] = {}
         self._submitted: dict[str, Job] = {}  # jobs that are scheduled as the policy has planned them, as submitted
         self._begun_us: dict[str, int] = {}  # when those of them have first started that have
-        self._known: set[str] = set()
+        self._known: dict[str, Task | None] = {}  # by job that was accepted, without a task once it has ended
+        self._withdrawn: list[Task] = []
         self._begun = False
 
     @property
@@ -175,7 +176,7 @@ class Scheduler:
         if refusal is None:
             task = self._state.task(self._as_planned(job))
             heappush(self._coming, (task.release_us, len(self._known), task))
-            self._known.add(job.id)
+            self._known[job.id] = task
         return refusal
 
     def _as_planned(self, job: Job) -> Job:
@@ -225,6 +226,35 @@ class Scheduler:
         if size is not None or self._state.outlook is not None:
             check_size(runs[job].task.job, size)
         self._finished[job] = size, status
+
+    def withdraw(self, job: str) -> None:
+        """Take back a job that does not run; from the next :meth:`advance` on it waits no more.
+
+        It may have run before and lost its GPUs, or be yet to arrive. The virtual machine of A-SRPT keeps its work, so
+        that nobody becomes due earlier. The end of a running job is reported by :meth:`finish`, whoever ended it.
+
+        Raises
+        ------
+        InvalidValueError
+            The job runs, has ended or was withdrawn before, or was never accepted.
+
+        Examples
+        --------
+        >>> from frostline.problem import Fixed
+        >>> scheduler = Scheduler(Cluster.uniform(1, gpus=8), "fifo")
+        >>> for name in "abc":
+        ...     scheduler.submit(Job(id=name, release_s=0, work=Fixed(duration_s=10), gpus=8))
+        >>> _ = scheduler.advance(0)
+        >>> scheduler.withdraw("b")
+        >>> scheduler.finish("a")
+        >>> [start.job for start in scheduler.advance(10).starts]
+        ['c']
+        """
+        task = self._known.get(job)
+        if task is None or job in self._state.runs:
+            raise InvalidValueError("scheduler", "withdraw", job, "must be a job that waits or is yet to arrive")
+        self._known[job] = None
+        self._withdrawn.append(task)
 
     def progress(self, job: str, iterations: int, seconds_per_iteration: float | None = None) -> None:
         """Report how far a running job is; its expected end moves with the next :meth:`advance`, as of that instant.
@@ -425,11 +455,14 @@ class Scheduler:
                 for job in self._finished:
                     state.finish(job)
                     state.forget(job)
+                    self._known[job] = None
                 self._finished.clear()
             else:
                 self._learn(state.outlook, now_us)
         if self._progressed:
             self._progress(now_us)
+        if self._withdrawn:
+            self._take_back(now_us)
         servers = self._servers
         if servers.pending:
             state.now_us = now_us
@@ -445,8 +478,24 @@ class Scheduler:
         for job in sorted(finished, key=lambda job: state.runs[job].number):
             size, status = finished.pop(job)
             run = state.finish(job)
+            self._known[job] = None
             state.see(now_us, now_us - run.start_us)
             outlook.finish(run, size, status, now_us)
+
+    def _take_back(self, now_us: int) -> None:
+        """Let the withdrawn jobs wait no more, and those that are yet to arrive not arrive."""
+        state, withdrawn = self._state, self._withdrawn
+        absent = {id(task) for task in withdrawn if task not in state.waiting}
+        while withdrawn:
+            task = withdrawn.pop()
+            self._submitted.pop(task.job.id, None)
+            self._begun_us.pop(task.job.id, None)
+            if id(task) not in absent:
+                state.withdraw(task, now_us)
+        if absent:
+            self._coming = [entry for entry in self._coming if id(entry[2]) not in absent]
+            heapify(self._coming)
+            self._arriving = [task for task in self._arriving if id(task) not in absent]
 
     def _progress(self, now_us: int) -> None:
         """Move the expected ends of the jobs that have reported their progress, of those that still run."""
@@ -481,6 +530,10 @@ class Scheduler:
     def _told(self) -> tuple[list[Segment], int | None, Sequence[str]]:
         """Decide; :attr:`failed` are then those of whom nobody has been told yet."""
         decided, failed = self._decide(), self._servers.failed
+        if self._submitted:
+            for run in decided[0]:
+                if run.job in self._submitted:
+                    self._begun_us.setdefault(run.job, run.start_us)
         if failed or self.failed:
             self.failed = tuple(failed)
             failed.clear()
@@ -495,17 +548,17 @@ class Scheduler:
             while state.waiting.tasks or (state.elastic and state.runs):
                 decision = decide(state)
                 if isinstance(decision, Start):
-                    starts.append(self._start(decision))
+                    starts.append(start(state, decision))
                 elif decision is WAIT:
                     break
                 elif isinstance(decision, Wait):
                     return starts, self._wake_us(decision), evictions
                 elif isinstance(decision, Preempt):
                     evictions = evictions or []
-                    starts.append(self._preempt(decision, evictions))
+                    starts.append(preempt(state, decision, evictions))
                 elif isinstance(decision, Reallocate):
                     evictions = evictions or []
-                    self._reallocate(decision, starts, evictions)
+                    reallocate(state, decision, starts, evictions)
                     return starts, self._wake_us(decision), evictions
                 else:
                     rule = "must be Start, Preempt, Reallocate or Wait"
@@ -515,62 +568,6 @@ class Scheduler:
                 raise
             return starts, state.now_us, evictions
         return starts, self._coming[0][0] if self._coming else None, evictions
-
-    def _start(self, decision: Start) -> Segment:
-        """Start a task if it waits and fits; else nothing has changed."""
-        state, task = self._state, decision.task
-        waits = state.waiting.tasks.get(task.number) is task
-        offer = state.offer(task) if waits else None
-        if offer is None:
-            rule = f"was started by the policy but {'does not fit' if waits else 'is not waiting'}"
-            raise InvalidValueError(f"policy {self.policy.name!r}", "start", task.job.id, rule)
-        if task.job.id in self._submitted:
-            self._begun_us.setdefault(task.job.id, state.now_us)
-        return segment_of(state.start(task, offer, decision.kind), offer)
-
-    def _preempt(self, decision: Preempt, evictions: list[str]) -> Segment:
-        """Evict the victims and start the task if that can be done as a whole; else nothing has changed."""
-        state, task = self._state, decision.task
-        subject = f"policy {self.policy.name!r}"
-        if state.restart_us is None or self.policy.uses_virtual_machine:
-            rule = "must not evict, because the policy tells no restart_s or keeps a virtual order"
-            raise InvalidValueError(subject, "preempt", task.job.id, rule)
-        runs = [self._victim(victim, subject) for victim in dict.fromkeys(decision.victims)]
-        offer = state.offer_without(task, runs) if runs and task in state.waiting else None
-        if offer is None:
-            rule = "was to evict others but names no victims, is not waiting, or does not fit even then"
-            raise InvalidValueError(subject, "preempt", task.job.id, rule)
-        for run in runs:
-            evictions.append(run.task.job.id)
-            state.evict(run)
-        return segment_of(state.start(task, offer, StartKind.IN_ORDER), offer)
-
-    def _reallocate(self, decision: Reallocate, starts: list[Segment], evictions: list[str]) -> None:
-        """Make all changes of a reallocation if they can be made; else nothing has changed."""
-        state = self._state
-        if not state.elastic or state.restart_us is None or state.reallocated_us == state.now_us:
-            rule = "must not be: the policy is not elastic, tells no restart_s, or has reallocated at this instant"
-            raise InvalidValueError(f"policy {self.policy.name!r}", "reallocate", len(decision.shares), rule)
-        plan = plan_shares(state, decision.shares)
-        state.reallocated_us = state.now_us
-        for run in plan.stops:
-            evictions.append(run.task.job.id)
-            state.evict(run)
-        for run, level in plan.levels:
-            changed = state.change_level(run, level)
-            starts.append(segment_of(changed, offer_of(changed)))
-        for task, placement, level in plan.starts:
-            begun = state.start_at(task, placement, level)
-            starts.append(segment_of(begun, offer_of(begun)))
-
-    def _victim(self, victim: Task, subject: str) -> Running:
-        """Run of a task that may be evicted."""
-        run = self._state.runs.get(victim.job.id)
-        if run is None or run.task is not victim:
-            raise InvalidValueError(subject, "victim", victim.job.id, "is not running")
-        if run.start_us >= self._state.now_us:
-            raise InvalidValueError(subject, "victim", victim.job.id, "has started at this very instant")
-        return run
 
     def _wake_us(self, wait: Wait | Reallocate) -> int | None:
         """Earliest of the policy's wish and the next release of a submitted job."""

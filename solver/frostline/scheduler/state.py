@@ -372,6 +372,16 @@ class State:
         """A job is complete: its metric matters no more."""
         self._scales.pop(job, None)
 
+    def withdraw(self, task: Task, now_us: int) -> None:
+        """A waiting task is taken back."""
+        self.event_us, self._reservation = now_us, None
+        self.waiting.remove(task)
+        self.forget(task.job.id)
+        self._offers.pop(task.number, None)
+        if self._virtual is not None:
+            self._virtual.leave(task)
+            self._virtual.forget(task.number)
+
     def ends_in(self, job: str, left_us: int, now_us: int) -> None:
         """A running job is expected to end so many microseconds after now."""
         self._expect(self.runs[job], now_us + max(left_us, 1))

@@ -22,6 +22,7 @@ html_show_copyright = False
 html_copy_source = False
 
 myst_heading_anchors = 4
+highlight_options = {"python": {"stripnl": True}}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 

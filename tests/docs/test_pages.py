@@ -26,9 +26,10 @@ from frostline.policies import Policy, registry
 from frostline.testing import check_policy
 
 ROOT = Path(__file__).parents[2]
-PAGES = {path.name: path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
-FILES = [*PAGES.values(), *(ROOT / folder / "README.md" for folder in ("instances", "models", "proofs"))]
-FILES += [ROOT / "CHANGELOG.md", ROOT / "proofs" / "theorems.md"]
+PAGES = {path.name: path for path in sorted((ROOT / "docs").glob("*.md"))}
+PAGES |= {name: ROOT / name for name in ("README.md", "instances/README.md")}
+OTHERS = ("CHANGELOG.md", "models/README.md", "proofs/README.md", "proofs/theorems.md")
+FILES = [*PAGES.values(), *(ROOT / name for name in OTHERS)]
 
 # Commands on files of the reader, that take long, or that other tests run with what they print.
 PARSED = {"README.md", "bounds.md", "freezing.md", "freezing_rigid.md", "instances.md", "offline.md", "prediction.md"}

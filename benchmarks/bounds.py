@@ -10,11 +10,12 @@ from time import process_time, time
 import numpy as np
 from public_traces import hashes, philly
 
-from frostline.certify import check_bound, check_certificate
+from frostline.certify import check_certificate
 from frostline.problem import Cluster, Fixed, Instance, Job
 from frostline.relaxation import bound_certificate, lower_bound
 from frostline.relaxation.lagrangian import PriceProblem, best_prices, certificate_of, one_shot, prove
 from frostline.simulation import simulate
+from frostline.verify import check_bound
 
 FAMILIES = ("unit", "up to G/4", "powers of two", "any", "1 or G")
 _KINDS = ("pool", "width", "job")
@@ -104,7 +105,7 @@ def _tree(case: Known) -> tuple[bool, int, bool]:
 _SPEED = """
 import resource, sys
 from time import process_time
-from frostline.certify import check_bound
+from frostline.verify import check_bound
 from frostline.problem import Cluster, Instance
 from frostline.relaxation import bound_certificate, lower_bound
 from frostline.traces import generate_jobs

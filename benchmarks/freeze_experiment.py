@@ -15,11 +15,11 @@ from time import process_time
 
 from public_traces import TRACES, hashes, philly
 
-from frostline.certify import check_schedule
 from frostline.problem import Cluster, Instance
 from frostline.simulation import Result, simulate
 from frostline.simulation.accuracy import family_curves, true_accuracy
 from frostline.traces import elastic_jobs, pollux_profiles, titan_profiles
+from frostline.verify import check_schedule
 
 OURS = ("icefrog", "icefrog-rigid")
 RIVALS = ("las", "pollux", "sia")

@@ -8,7 +8,6 @@ from time import process_time
 
 import numpy as np
 
-from frostline.certify import check_schedule
 from frostline.placement.place import METHODS, place
 from frostline.placement.result import PlacementResult
 from frostline.problem import Cluster, Fixed, Instance, Job, Placement, Training, TrainingPlan, shipped_network
@@ -16,6 +15,7 @@ from frostline.simulation import Result, simulate
 from frostline.timing.duration import training_time
 from frostline.timing.iteration_time import NS_PER_S, iteration_ns
 from frostline.traces import generate_jobs
+from frostline.verify import check_schedule
 
 _METHODS = ("best-fit", "heavy-edge", "local-search", "patterns")
 _WIDTHS = {1: 0.34, 2: 0.12, 3: 0.06, 4: 0.14, 8: 0.09, 12: 0.08, 16: 0.07, 24: 0.04, 32: 0.03, 48: 0.02, 64: 0.01}

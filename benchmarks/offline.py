@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frostline.certify import check_bound, check_schedule
 from frostline.certify.document import digest
 from frostline.offline import Certified, Objective, TimeLimit, TooLargeError, certified, solve
 from frostline.offline.brute_force import brute_force
@@ -26,6 +25,7 @@ from frostline.offline.search import Search
 from frostline.problem import Cluster, Fixed, Instance, Job, Locality, PlacementClass, Profiled, Server
 from frostline.relaxation import BOUNDS, bound_certificate, lower_bound
 from frostline.units import US_PER_S
+from frostline.verify import check_bound, check_schedule
 
 _EXACT: dict[str, Callable[[Search], None]] = {"brute-force": brute_force, "cpsat": cpsat, "milp-highs": milp}
 _VARIANTS = ("pool", "equal servers", "unequal servers")

@@ -18,6 +18,7 @@ import freeze_experiment
 import freeze_optimizer
 import freeze_validation
 import inflation
+import live
 import not_knowing
 import offline
 import placement
@@ -30,6 +31,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "simulator-speed": speed.simulator_speed,
     "oracle-speed": speed.oracle_speed,
     "memory": speed.memory,
+    "live-decision": live.live_decision,
     "policy-quality": quality.policy_quality,
     "placement-agreement": agreement.placement_agreement,
     "placement": placement.placement,

@@ -14,7 +14,6 @@ Examples
 (67.5, 40.0, True)
 """
 
-from frostline.certify import check_schedule
 from frostline.errors import FrostlineError
 from frostline.placement import place
 from frostline.policies import make_policy, policy_names
@@ -47,6 +46,7 @@ from frostline.simulation import Metrics, Result, measure, simulate
 from frostline.timing import StageGraph, stage_graph
 from frostline.traces import generate_jobs, generate_recurring_jobs, read_trace, write_trace
 from frostline.traces.library import instance_names, load_named_instance
+from frostline.verify import check_schedule
 
 __all__ = [
     "Bound",

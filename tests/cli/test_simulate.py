@@ -208,7 +208,7 @@ def test_bad_policies_fail_before_anything_is_simulated(refused, monkeypatch, tr
 
 
 def test_invalid_schedule_exits_with_one(run, run_json, monkeypatch, trace):
-    from frostline.certify import Fault, FaultKind, Report
+    from frostline.verify import Fault, FaultKind, Report
 
     fault = Fault(kind=FaultKind.MISSING_JOB, job="a", text="job 'a' neither runs nor is refused")
     monkeypatch.setattr("frostline.cli.simulate.check_schedule", lambda *_: Report(faults=(fault,)))

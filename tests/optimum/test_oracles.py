@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from frostline.certify import check_schedule
 from frostline.problem import Cluster, Instance, Job
 from frostline.relaxation import lower_bound
 from frostline.simulation import simulate
 from frostline.traces import read_trace
+from frostline.verify import check_schedule
 
 
 @pytest.mark.parametrize(

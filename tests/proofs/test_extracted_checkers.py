@@ -1,4 +1,4 @@
-"""The checkers that are extracted from the Coq proofs, against those of ``frostline.certify``: the same verdicts.
+"""The checkers that are extracted from the Coq proofs, against those that frostline has: the same verdicts.
 
 Certificates and schedules are drawn from a seed: good ones, as solvers and policies make them, trees put together at
 random, and what is left of both after a change at a random place. For the bound that a certificate of a sum reaches the
@@ -19,12 +19,13 @@ from typing import Any
 
 import pytest
 
-from frostline.certify import check_certificate, check_schedule
+from frostline.certify import check_certificate
 from frostline.policies import make_policy
 from frostline.problem import Cluster, Fixed, Instance, Job, Placement, Schedule, Server
 from frostline.relaxation import bound_certificate, lower_bound
 from frostline.relaxation.lagrangian import PriceProblem, best_prices, certificate_of, prove, prove_last
 from frostline.simulation import run
+from frostline.verify import check_schedule
 
 Document = dict[str, Any]
 Ask = Callable[[Iterable[str]], list[str]]

@@ -15,10 +15,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frostline.certify import check_bound, check_certificate, stated_problem
+from frostline.certify import check_certificate
 from frostline.problem import Instance
 from frostline.relaxation.lagrangian import PriceProblem
 from frostline.testing import instances, schedules
+from frostline.verify import check_bound, stated_problem
 
 Document = dict[str, Any]
 Windows = dict[int, tuple[int, float]]

@@ -9,7 +9,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frostline.certify import check_schedule
 from frostline.policies import Reallocate, Share, Start, Task, View, Wait
 from frostline.policies.base import Decision
 from frostline.problem import Elastic, Instance, Schedule, Segment
@@ -18,6 +17,7 @@ from frostline.relaxation import lower_bound
 from frostline.simulation import choices_made, frozen_stretches, run
 from frostline.testing import instances
 from frostline.timing.duration import left_after
+from frostline.verify import check_schedule
 
 
 class Restless:

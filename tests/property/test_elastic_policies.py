@@ -9,7 +9,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frostline.certify import check_schedule
 from frostline.freezing import plan_trajectory
 from frostline.freezing.belief import spent_points, terms_of
 from frostline.freezing.penalty import DebtLaw, level_debts_points
@@ -20,6 +19,7 @@ from frostline.problem import Elastic, Instance, PlacementClass
 from frostline.simulation import run
 from frostline.simulation.accuracy import frozen_stretches
 from frostline.testing import instances
+from frostline.verify import check_schedule
 
 UTILITIES = ("flow", "progress", "sia", "titan", "srpt")
 ICEFROG = tuple(f"icefrog:utility={name}" for name in UTILITIES)

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from frostline.certify.choice import check_choice_certificate
 from frostline.freezing.optimizer import (
     UTILITIES,
     Candidate,
@@ -33,6 +32,7 @@ from frostline.freezing.optimizer.jit import loops
 from frostline.freezing.optimizer.knapsack import UNLIMITED, Knapsack, knapsack_of
 from frostline.freezing.optimizer.price import one_price, one_price_arrays
 from frostline.freezing.optimizer.prices import prices_of
+from frostline.verify.choice import check_choice_certificate
 
 UNIT = 2.0**-30
 TYPES, TENANTS = ("a100", "h100"), ("vision", "language")

@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frostline.certify import check_schedule
 from frostline.freezing import plan_levels, spent_points, terms_of
 from frostline.policies import IceFrogRigid, make_policy
 from frostline.policies.guarantee import check_guarantee, planned_instance
@@ -26,6 +25,7 @@ from frostline.testing.strategies import clusters, elastic_works
 from frostline.timing import Choices, fastest_us, iteration_ns_of, job_duration_us, least_of
 from frostline.timing.duration import left_after
 from frostline.units import instant_us
+from frostline.verify import check_schedule
 
 LENGTHS = st.sampled_from([1, 3, 40, 1000])
 BUDGETS = st.sampled_from([0.0, 0.5, 2.0, 30.0])

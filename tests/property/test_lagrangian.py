@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frostline.certify import check_bound, check_certificate
+from frostline.certify import check_certificate
 from frostline.policies import make_policy
 from frostline.relaxation import BOUNDS, METHODS, bound_certificate, lower_bound
 from frostline.relaxation.lagrangian import (
@@ -30,6 +30,7 @@ from frostline.relaxation.lagrangian.start import finer, mean_busy_prices
 from frostline.relaxation.srpt import virtual_completions
 from frostline.simulation import run
 from frostline.testing import instances, schedules
+from frostline.verify import check_bound
 
 Rows = list[tuple[int, list[tuple[int, int, int]]]]
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from frostline.certify import check_schedule
 from frostline.offline import Option, TimeLimit, TooLargeError, WorkLimit, solve
 from frostline.offline.brute_force import brute_force
 from frostline.offline.build import case_of
@@ -23,6 +22,7 @@ from frostline.problem import Fixed, Instance, Locality
 from frostline.relaxation import BOUNDS, lower_bound
 from frostline.simulation import simulate
 from frostline.testing import assert_feasible, instances, schedules
+from frostline.verify import check_schedule
 
 THOROUGH = os.environ.get("FROSTLINE_PROFILE") == "thorough"
 FEW = settings(max_examples=600 if THOROUGH else 25)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frostline.certify import check_schedule
 from frostline.placement.free_gpus import FreeGpus, Shape
 from frostline.policies import make_policy
 from frostline.prediction import OnlinePredictor
@@ -17,6 +16,7 @@ from frostline.problem.files import load_schedule, save
 from frostline.problem.outage import Downtimes
 from frostline.simulation import frozen_stretches, run, simulate
 from frostline.testing import assert_feasible, checkpointed, instances, outages
+from frostline.verify import check_schedule
 
 LOCALITIES = ("any", "server", "fewest")
 RIGID = ("fixed", "profiled", "training")

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from frostline.certify.placement import check_placement_certificate
 from frostline.placement import place
 from frostline.placement.brute_force import brute_force
 from frostline.placement.column_space import FrontierSpace, TableSpace, worth_of
@@ -17,6 +16,7 @@ from frostline.placement.patterns import patterns
 from frostline.placement.request import Objective, Request
 from frostline.timing import ContentionTime, IterationTime, LinkTime, StageGraph
 from frostline.timing.iteration_time import Matrix
+from frostline.verify.placement import check_placement_certificate
 
 SHAPES = ("chain", "random", "star", "cycle", "empty")
 MODELS = ("contention", "overlap", "link")

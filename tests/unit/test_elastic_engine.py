@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from frostline.certify import FaultKind, check_schedule
 from frostline.errors import InvalidValueError
 from frostline.policies import Reallocate, Share, Start, Task, View, Wait
 from frostline.policies.base import Decision
@@ -15,6 +14,7 @@ from frostline.problem import Cluster, Elastic, Fixed, Instance, Job, Placement,
 from frostline.scheduler import Scheduler
 from frostline.simulation import measure, run
 from frostline.testing import ScriptedPredictor
+from frostline.verify import FaultKind, check_schedule
 
 TABLE = {"one_server": {1: (1.0, 0.5), 2: (0.6, 0.4)}, "many_servers": {2: (0.8, 0.7)}}
 S = 1_000_000

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frostline.certify import check_schedule
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.freezing import plan_trajectory
 from frostline.freezing.belief import spent_points, state_of, terms_of
@@ -27,6 +26,7 @@ from frostline.problem import Cluster, Elastic, Fixed, Instance, Job, Placement,
 from frostline.scheduler import Scheduler
 from frostline.simulation import run
 from frostline.simulation.accuracy import frozen_stretches
+from frostline.verify import check_schedule
 
 S = 1_000_000
 TWO = Cluster.uniform(2, gpus=4)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from frostline.certify import check_schedule
 from frostline.errors import FileError, InvalidValueError
 from frostline.prediction.size import blinded, size_of, with_size
 from frostline.problem import (
@@ -30,6 +29,7 @@ from frostline.problem import (
 from frostline.simulation import simulate
 from frostline.timing import fastest_us, iteration_ns_of, job_duration_us, slowest_us
 from frostline.timing.duration import iterations_within
+from frostline.verify import check_schedule
 
 ONE, MANY = PlacementClass.ONE_SERVER, PlacementClass.MANY_SERVERS
 TABLE: dict[str, dict[int, tuple[float, ...]]] = {

@@ -14,7 +14,6 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from frostline.certify.choice import ChoiceFaultKind, check_choice_certificate
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.freezing.optimizer import (
     METHODS,
@@ -45,6 +44,7 @@ from frostline.freezing.optimizer.knapsack import knapsack_of
 from frostline.freezing.optimizer.menus import grid_steps
 from frostline.freezing.optimizer.milp import milp
 from frostline.placement.solvers import SOLVERS, MipAnswer, Outcome
+from frostline.verify.choice import ChoiceFaultKind, check_choice_certificate
 
 ONE_ROW = [name for name in METHODS if name != "price"]
 SOLVER_METHODS = ("cpsat", "milp-highs", "milp-cbc")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from frostline.certify import check_schedule
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.placement import cpsat as cpsat_module
 from frostline.placement.answer import Answer
@@ -18,6 +17,7 @@ from frostline.simulation import simulate
 from frostline.timing.contention import ContentionTime
 from frostline.timing.duration import training_time
 from frostline.timing.stage_graph import StageGraph
+from frostline.verify import check_schedule
 
 OLD = GpuType(name="old", peak_flops={"fp16": 50e12})
 NEW = GpuType(name="new", peak_flops={"fp16": 300e12})

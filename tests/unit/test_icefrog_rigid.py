@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from frostline.certify import check_schedule
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.freezing import DebtLaw, LevelPhase, LevelPlan, plan_levels
 from frostline.freezing import plan as planning
@@ -33,6 +32,7 @@ from frostline.scheduler import Scheduler
 from frostline.simulation import choices_made, run, simulate
 from frostline.testing import ScriptedPredictor, check_policy
 from frostline.timing import Choices, least_of
+from frostline.verify import check_schedule
 
 ONE, MANY = PlacementClass.ONE_SERVER, PlacementClass.MANY_SERVERS
 S = 1_000_000

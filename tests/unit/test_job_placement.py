@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from frostline.certify import check_schedule
 from frostline.errors import UnknownNameError
 from frostline.placement.place import place
 from frostline.problem import Cluster, Fixed, Instance, Job, Training, TrainingPlan, shipped_network
 from frostline.scheduler import Scheduler
 from frostline.simulation import simulate
 from frostline.timing.duration import job_duration_us, training_time
+from frostline.verify import check_schedule
 
 CLUSTER = Cluster.uniform(4, gpus=8, nic_bytes_per_s=1e9)
 PLAN = TrainingPlan.balanced(shipped_network("bert_large"), 12, stages=4)

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from frostline.certify import check_schedule
 from frostline.errors import FileError
 from frostline.freezing import FreezablePlan, debt_priors, freeze_menu
 from frostline.placement.free_gpus import FreeGpus
@@ -36,6 +35,7 @@ from frostline.simulation import Result, measure, simulate
 from frostline.timing.contention import ContentionTime
 from frostline.timing.stage_graph import StageGraph
 from frostline.traces import generate_jobs, read_trace, summarise, write_trace
+from frostline.verify import check_schedule
 
 S = 1_000_000
 HEAD = "id,submit_s,gpus,duration_s\n"

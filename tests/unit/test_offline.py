@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from frostline.certify import check_schedule
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.offline import (
     METHODS,
@@ -58,6 +57,7 @@ from frostline.problem import (
 )
 from frostline.simulation import simulate
 from frostline.traces.library import load_named_instance
+from frostline.verify import check_schedule
 
 # The package has functions of the same names.
 brute_force_module, cpsat_module, explain_module, milp_module, solve_module = (

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frostline.certify import check_bound, check_certificate
+from frostline.certify import check_certificate
 from frostline.errors import InvalidValueError
 from frostline.offline import Objective, WorkLimit, certified, solve
 from frostline.offline import certificate as certificate_module
 from frostline.problem import Cluster, Elastic, Fixed, Instance, Job, Server
 from frostline.relaxation.lagrangian import PriceProblem, certificate_of, price_problem, prove_last
+from frostline.verify import check_bound
 
 Document = dict[str, Any]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frostline.certify import check_schedule
 from frostline.errors import InvalidValueError, TooLargeError, UnknownNameError
 from frostline.offline import Objective, SolveResult, Termination, WorkLimit, solve
 from frostline.policies import OfflineOptimal, make_policy, policy_names
@@ -27,6 +26,7 @@ from frostline.scheduler import Scheduler
 from frostline.simulation import Replay, run, simulate
 from frostline.testing import assert_conforms, check_policy
 from frostline.traces.library import load_named_instance
+from frostline.verify import check_schedule
 
 
 def fixed(name: str, release_s: float, duration_s: float, gpus: int, locality: str = "any") -> Job:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from frostline.certify import check_schedule
 from frostline.errors import FileError, InvalidValueError, UnknownNameError
 from frostline.placement.free_gpus import FreeGpus, Shape
 from frostline.policies import Reallocate, Share, Start, Task, View, Wait
@@ -32,6 +31,7 @@ from frostline.problem.outage import Downtimes, in_order
 from frostline.scheduler import Scheduler
 from frostline.scheduler.virtual_order import VirtualOrder
 from frostline.simulation import Replay, Result, frozen_stretches, simulate
+from frostline.verify import check_schedule
 
 TWO, THREE = Cluster.uniform(2, gpus=4), Cluster.uniform(3, gpus=8)
 

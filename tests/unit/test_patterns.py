@@ -15,7 +15,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from frostline.certify.placement import check_placement_certificate
 from frostline.placement import column_master, pattern_problem, place
 from frostline.placement import patterns as module
 from frostline.placement.answer import Answer
@@ -28,6 +27,7 @@ from frostline.placement.pattern_problem import PatternProblem, Threshold
 from frostline.placement.patterns import patterns
 from frostline.placement.request import Request
 from frostline.timing import ContentionTime, LinkTime, StageGraph
+from frostline.verify.placement import check_placement_certificate
 
 
 def pipeline(counts: list[int], seed: int = 0) -> StageGraph:

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from frostline.certify.placement import CertificateFaultKind as Kind
-from frostline.certify.placement import check_placement_certificate
 from frostline.placement import place
 from frostline.placement.certificate import placement_problem
 from frostline.placement.result import PlacementResult
 from frostline.timing import ContentionTime, IterationTime, LinkTime, StageGraph
+from frostline.verify.placement import CertificateFaultKind as Kind
+from frostline.verify.placement import check_placement_certificate
 
 Document = dict[str, Any]
 
@@ -288,7 +288,7 @@ def test_the_checker_needs_nothing_else() -> None:
     code = "\n".join(
         (
             "import importlib.util, json, sys",
-            "import frostline.certify.document as document, frostline.certify.placement as checker, types",
+            "import frostline.certify.document as document, frostline.verify.placement as checker, types",
             "paths = document.__file__, checker.__file__",
             "for name in [name for name in sys.modules if name.split('.')[0] in ('frostline', 'numpy', 'networkx')]:",
             "    del sys.modules[name]",

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from frostline.certify import check_schedule
 from frostline.errors import FileError, InvalidValueError, MissingExtraError, UnknownNameError
 from frostline.problem import Cluster, Fixed, Instance, Job, Outage, Placement, Refusal, Schedule, Segment
 from frostline.problem.refusal import never_fits
@@ -49,6 +48,7 @@ from frostline.report.picture_gantt import readable
 from frostline.report.picture_style import line_style, plain_text, shown_text, time_unit
 from frostline.report.report_page import bound_lines
 from frostline.simulation import simulate
+from frostline.verify import check_schedule
 
 DOCS = (Path(__file__).parents[2] / "docs" / "plots.md").read_text("utf-8")
 TWO = Cluster.uniform(2, gpus=4)

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import pytest
 
-from frostline.certify import check_schedule
 from frostline.errors import InvalidValueError
 from frostline.policies import Start, StartKind, View, Wait
 from frostline.policies.base import Decision
@@ -17,6 +16,7 @@ from frostline.problem import Cluster, Fixed, Instance, Job, Profiled
 from frostline.scheduler import Scheduler
 from frostline.simulation import Result, simulate
 from frostline.testing import ScriptedPredictor
+from frostline.verify import check_schedule
 
 
 def job(name: str, release_s: float, gpus: int, duration_s: float, **more: Any) -> Job:

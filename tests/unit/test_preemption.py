@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from frostline.certify import check_schedule
 from frostline.errors import FileError, InvalidValueError
 from frostline.policies import Las, Preempt, Start, Task, View, Wait, make_policy
 from frostline.policies.base import Decision
@@ -19,6 +18,7 @@ from frostline.scheduler import Scheduler
 from frostline.simulation import Result, simulate
 from frostline.simulation.engine import policy_text
 from frostline.testing import ScriptedPredictor
+from frostline.verify import check_schedule
 
 
 def job(name: str, release_s: float, gpus: int, duration_s: float, locality: str = "any") -> Job:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from frostline.certify import check_schedule
 from frostline.policies import make_policy
 from frostline.problem import Cluster, Fixed, Instance, Job
 from frostline.simulation import Result, run, simulate
+from frostline.verify import check_schedule
 
 
 def job(name: str, release_s: float, gpus: int, duration_s: float, locality: str = "any") -> Job:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frostline.certify import check_schedule
 from frostline.errors import FileError, InvalidValueError
 from frostline.placement.free_gpus import FreeGpus, Shape, shape_of
 from frostline.placement.place import place
@@ -24,6 +23,7 @@ from frostline.problem.refusal import Reason, never_fits
 from frostline.simulation import simulate
 from frostline.timing.duration import training_time
 from frostline.timing.stage_graph import StageGraph, stage_graph
+from frostline.verify import check_schedule
 
 LAYERS = [
     Layer(id=i, params=10**8, forward_flops=10**12, backward_flops=2 * 10**12, output_elements=10**6, saved_bytes=0)

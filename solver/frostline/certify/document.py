@@ -1,24 +1,11 @@
 """What all certificates are: JSON with exactly the fields they must have, whole numbers, a digest of the content."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
-
-__all__ = [
-    "CertificateFault",
-    "CertificateReport",
-    "MalformedError",
-    "digest",
-    "fields",
-    "listed",
-    "whole",
-    "wholes",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +34,15 @@ class MalformedError(Exception):
     """A field that breaks its rule."""
 
 
+def opened(certificate: object, form: str, names: str) -> tuple[list[Any], bool]:
+    """Values of the named fields of a certificate, and whether it is as it was written."""
+    names = f"format version {names}"
+    *values, sha256 = fields(certificate, "certificate", f"{names} sha256")
+    if values[0] != form or whole(values[1], "version") != 1:
+        raise MalformedError(f"certificate must have format {form!r} and version 1")
+    return values[2:], sha256 == digest(dict(zip(names.split(), values, strict=True)))
+
+
 def fields(record: object, path: str, names: str) -> list[Any]:
     """Values of an object that has exactly the named fields."""
     if type(record) is not dict or set(record) != set(names.split()):
@@ -72,12 +68,10 @@ def wholes(value: object, path: str, length: int | None = None, least: int | Non
     """A list of whole numbers."""
     entries = listed(value, path, length)
     if set(map(type, entries)) - {int} or (least is not None and entries and min(entries) < least):
-        for i, entry in enumerate(entries):
-            whole(entry, f"{path}[{i}]", least)
+        return [whole(entry, f"{path}[{i}]", least) for i, entry in enumerate(entries)]
     return entries
 
 
 def digest(content: Mapping[str, Any]) -> str:
     """SHA-256 of a document, whatever the order of its fields."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":"), default=repr).encode()).hexdigest()

@@ -11,22 +11,15 @@ The cost of a job is linear in s but for breakpoints at its start or its end. It
 its start drops, where the price at its end rises, or at the ends of the window in which it may start.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from operator import mul
 
-from frostline.certify.document import MalformedError, fields, listed, whole, wholes
+from .document import MalformedError, fields, listed, whole, wholes
 
-__all__ = ["Jobs", "Leaf", "NegativePriceError", "Window"]
-
-Window = tuple[int, int]
-"""Earliest and latest start."""
-
-_ANY_TIME = 2**60
+Window = tuple[int, int]  # earliest and latest start
 
 
 class NegativePriceError(MalformedError):
@@ -47,6 +40,7 @@ class Jobs:
         self.release = wholes(release, "problem.release", len(ids))
         self.weight = _column(None if self.last_only else weight, "weight", len(ids), 1, 1)
         self.first = [0, *accumulate(_column(options, "options", len(ids), 1, 1))]
+        self.owner = [job for job, (low, high) in enumerate(pairwise(self.first)) for _ in range(low, high)]
         self.width = wholes(width, "problem.width", self.first[-1], 1)
         self.duration = wholes(duration, "problem.duration", self.first[-1], 0)
         self.penalty = _column(penalty, "penalty", self.first[-1], 0, 0)
@@ -55,28 +49,20 @@ class Jobs:
             raise MalformedError(f"problem.width[{option}]={self.width[option]} must be at most {self.gpus} GPUs")
         if self.last_only and (unit != [1, 1] or penalty is not None):
             raise MalformedError("problem.weight must not be 'last' where there is a weight_unit or a penalty")
-        self.latest = max(self.release, default=0) + sum(self.duration) + _ANY_TIME
-
-    def owners(self) -> Iterator[tuple[int, int]]:
-        """Every option and its job."""
-        for job, (low, high) in enumerate(pairwise(self.first)):
-            for option in range(low, high):
-                yield option, job
+        self.latest = max(self.release, default=0) + sum(self.duration) + 2**60
 
     def windows(self, end: int | None = None) -> dict[int, Window]:
-        """When each job may start, from its release on, so that all can complete by ``end``.
+        """When each job may start, from its release on: so as to complete by ``end``, or else as late as need be.
 
-        Without it, up to an instant long after all have started in some optimal schedule: in one that cannot be shifted
-        left, each starts at a release or at the end of another.
+        In a schedule that cannot be shifted left, each starts at a release or at the end of another.
         """
-        if end is None:
-            return {job: (release, self.latest) for job, release in enumerate(self.release)}
-        shortest = [min(self.duration[low:high]) for low, high in pairwise(self.first)]
-        return {job: (release, end - shortest[job]) for job, release in enumerate(self.release)}
+        spans = pairwise(self.first)
+        latest = (self.latest if end is None else end - min(self.duration[low:high]) for low, high in spans)
+        return dict(enumerate(zip(self.release, latest, strict=True)))
 
     def reach(self) -> int:
         """Most GPUs that jobs can hold at once: the largest sum of their widths within the GPUs there are."""
-        many = Counter(width for _, width in {(job, self.width[option]) for option, job in self.owners()})
+        many = Counter(width for _, width in set(zip(self.owner, self.width, strict=True)))
         sums, within = 1, (1 << (self.gpus + 1)) - 1
         for width, count in many.items():
             for _ in range(min(count, self.gpus // width)):
@@ -96,38 +82,27 @@ class _Curve:
         lengths = [end - begin for begin, end in pairwise(times)]
         self.times, self.price, self.begin = times, [0, *prices, 0], [times[0], *times]
         self.paid: list[int] = [0, 0, *accumulate(map(mul, prices, lengths))]
-        change = [after - before for before, after in pairwise(self.price)]
-        self.drops = [at for at, by in zip(times, change, strict=True) if by < 0]
-        self.rises = [at for at, by in zip(times, change, strict=True) if by > 0]
+        steps = [*zip(times, pairwise(self.price), strict=True)]
+        self.drops = [at for at, (before, after) in steps if after < before]
+        self.rises = [at for at, (before, after) in steps if after > before]
 
     def least(self, window: Window, length: int, rate: int, factor: int) -> int:
         """Least of rate · completion + factor · what is paid, over the starts of a window."""
         low, high = window
-        best: int = rate * (low + length) + factor * self._paid(low, low + length)
+        best = self._cost(low, length, rate, factor)
         for kinks, shift in ((self.drops, 0), (self.rises, length)):
             for k in range(bisect_right(kinks, low + shift), len(kinks)):
-                start, end = kinks[k] - shift, kinks[k] - shift + length
-                if rate * end >= best or start > high:
+                start = kinks[k] - shift
+                if start > high or rate * (start + length) >= best:
                     break
-                best = min(best, rate * end + factor * self._paid(start, end))
-        if rate * (high + length) < best:
-            best = min(best, rate * (high + length) + factor * self._paid(high, high + length))
-        return best
+                best = min(best, self._cost(start, length, rate, factor))
+        return best if rate * (high + length) >= best else min(best, self._cost(high, length, rate, factor))
 
-    def _paid(self, start: int, end: int) -> int:
-        """What is paid from start to end."""
-        a, b = bisect_right(self.times, start), bisect_right(self.times, end)
-        into, out = self.price[b] * (end - self.begin[b]), self.price[a] * (start - self.begin[a])
-        return self.paid[b] + into - self.paid[a] - out
-
-
-def _outside(window: Window, inside: Window) -> Iterator[Window]:
-    """What a window has before and after another one, in whole starts."""
-    (low, high), (first, last) = window, inside
-    if low < first:
-        yield low, min(first - 1, high)
-    if last < high:
-        yield max(last + 1, low), high
+    def _cost(self, start: int, length: int, rate: int, factor: int) -> int:
+        """Rate · completion + factor · what is paid, for one start."""
+        a, b = bisect_right(self.times, start), bisect_right(self.times, start + length)
+        into, out = self.price[b] * (start + length - self.begin[b]), self.price[a] * (start - self.begin[a])
+        return rate * (start + length) + factor * (self.paid[b] + into - self.paid[a] - out)
 
 
 class Leaf:
@@ -135,13 +110,12 @@ class Leaf:
 
     def __init__(self, record: object, path: str, jobs: Jobs) -> None:
         self.by, denominator, times, prices = fields(record, path, "by denominator times prices")
-        rank, self.jobs = {width: i for i, width in enumerate(sorted(set(jobs.width)))}, jobs
-        kinds = {"gpu": [0] * len(jobs.width), "width": [rank[width] for width in jobs.width]}
-        kinds["option"] = [*range(len(jobs.width))]
+        every, rank = range(len(jobs.width)), {width: i for i, width in enumerate(sorted(set(jobs.width)))}
+        kinds = {"gpu": [0 for _ in every], "width": [rank[width] for width in jobs.width], "option": [*every]}
         if type(self.by) is not str or self.by not in kinds:
             raise MalformedError(f"{path}.by={self.by!r} must be gpu, width or option")
-        self.kind = kinds[self.by]
-        self.denominator = whole(denominator, f"{path}.denominator", 1)
+        self.kind: list[int] = kinds[self.by]
+        self.jobs, self.denominator = jobs, whole(denominator, f"{path}.denominator", 1)
         self.times = wholes(times, f"{path}.times")
         if len(self.times) < 2 or any(begin >= end for begin, end in pairwise(self.times)):
             raise MalformedError(f"{path}.times must be at least two breakpoints, ascending")
@@ -153,22 +127,16 @@ class Leaf:
                 k = row.index(min(row))
                 raise NegativePriceError(f"{path}.prices[{i}][{k}]={row[k]} must not be below 0")
 
-    def bound(self, windows: Mapping[int, Window], narrower: Mapping[int, Window] | None = None) -> int:
-        """Bound on every schedule whose jobs start within their windows, rounded up to a whole number.
-
-        With narrower windows of some jobs, the bound is on the schedules in which one of them starts outside its own.
-        The totals of schedules that start every job at a whole tick are whole.
-        """
+    def bound(self, windows: Mapping[int, Window], narrower: Mapping[int, Window]) -> int:
+        """Bound, as totals are whole a whole one, where jobs start within their windows, one outside any narrower."""
         curves = [_Curve(self.times, row) for row in self.prices]
         costs = [self._cost(curves, job, window) for job, window in windows.items()]
-        total = sum(costs) - self._charge(windows)
-        if narrower is not None:
-            dearer = (
-                self._cost(curves, job, part) - costs[job]
-                for job, inside in narrower.items()
-                for part in _outside(windows[job], inside)
-            )
-            total += min(dearer, default=0)
+        dearer = list[int]()
+        for job, (first, last) in narrower.items():
+            low, high = windows[job]
+            outside = [(low, min(first - 1, high)), (max(last + 1, low), high)]
+            dearer += [self._cost(curves, job, part) - costs[job] for part in outside if part[0] <= part[1]]
+        total = sum(costs) - self._charge(windows) + min(dearer, default=0)
         return -(-total // self.denominator)
 
     def _cost(self, curves: Sequence[_Curve], job: int, window: Window) -> int:
@@ -184,20 +152,18 @@ class Leaf:
     def _charge(self, windows: Mapping[int, Window]) -> int:
         """What GPUs can earn over all time."""
         if self.by == "gpu":
-            earned: int = sum(map(mul, self.prices[0], self.lengths))
-            return self.jobs.reach() * earned
+            return self.jobs.reach() * int(sum(map(mul, self.prices[0], self.lengths)))
         return sum(self._most(k, windows) * length for k, length in enumerate(self.lengths))
 
     def _most(self, k: int, windows: Mapping[int, Window]) -> int:
         """Most that jobs which may run in an interval pay at once, for a tick: a knapsack."""
         jobs = self.jobs
         best, left = [0] * (jobs.gpus + 1), {width: jobs.gpus // width for width in set(jobs.width)}
-        for option, job in jobs.owners():
+        for option, job in enumerate(jobs.owner):
             width, price = jobs.width[option], self.prices[self.kind[option]][k]
             idle = windows[job][0] >= self.times[k + 1] or windows[job][1] + jobs.duration[option] <= self.times[k]
-            if not price or idle or (self.by == "width" and not left[width]):
-                continue
-            left[width] -= 1
-            for room in range(jobs.gpus, width - 1, -1):
-                best[room] = max(best[room], best[room - width] + price)
+            if price and not idle and (self.by != "width" or left[width]):
+                left[width] -= 1
+                for room in range(jobs.gpus, width - 1, -1):
+                    best[room] = max(best[room], best[room - width] + price)
         return best[-1]

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from frostline.certify import check_bound, check_certificate, check_schedule
-from frostline.certify.placement import check_placement_certificate
+from frostline.certify import check_certificate
 from frostline.cli.group import UsageError
 from frostline.cli.inputs import shipped_instance
 from frostline.cli.options import ConfigOption, InstanceOption, JsonOption, QuietOption, examples
@@ -33,6 +32,8 @@ from frostline.report.certificate import (
 from frostline.report.numbers import counted, number_text
 from frostline.simulation import choices_made
 from frostline.units import US_PER_S
+from frostline.verify import check_bound, check_schedule
+from frostline.verify.placement import check_placement_certificate
 
 __all__ = ["EXAMPLES", "beside", "guarantee_of", "run"]
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from frostline.certify import check_schedule
 from frostline.cli.check import beside, guarantee_of
 from frostline.cli.group import UsageError
 from frostline.cli.inputs import JSON_ENDINGS, shipped_instance
@@ -25,6 +24,7 @@ from frostline.report.results_file import Results, read_results
 from frostline.report.simulation import schedule_result
 from frostline.simulation import choices_made, measure
 from frostline.timing import Choices
+from frostline.verify import check_schedule
 
 __all__ = ["Runs", "read_runs"]
 

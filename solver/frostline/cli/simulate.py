@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from frostline.certify import check_schedule
 from frostline.cli.inputs import Reading, Workload, read_instance
 from frostline.cli.options import (
     ClusterOption,
@@ -56,6 +55,7 @@ from frostline.simulation import Result, choices_made, simulate
 from frostline.timing import Choices
 from frostline.traces import read_outages
 from frostline.units import as_finite, as_int
+from frostline.verify import check_schedule
 
 __all__ = ["EXAMPLES", "file_name", "parse_policies", "run"]
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from frostline.certify import check_schedule
 from frostline.cli.bound import save_certificate
 from frostline.cli.group import INFEASIBLE, INTERRUPTED, fail
 from frostline.cli.inputs import Reading, read_instance
@@ -64,6 +63,7 @@ from frostline.report.certificate import fault_summary
 from frostline.report.solve import certified_line, certified_summary, solve_lines, solve_summary, start_table
 from frostline.report.workload import cluster_summary
 from frostline.simulation import simulate
+from frostline.verify import check_schedule
 
 __all__ = ["EXAMPLES", "run"]
 

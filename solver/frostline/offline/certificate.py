@@ -33,7 +33,7 @@ class Certified:
     Parameters
     ----------
     document : dict
-        The certificate, for :func:`frostline.certify.check_bound` with the instance of the result.
+        The certificate, for :func:`frostline.verify.check_bound` with the instance of the result.
     method : str
         ``tree`` of a complete one, else ``prices`` or ``pointwise``.
     bound_us : int
@@ -57,7 +57,7 @@ def certified(result: SolveResult, *, widths: bool = False, callback: Callable[[
     Up to 60 jobs an optimality tree is tried, with the objective of the schedule as its target. It sees a pool of all
     GPUs, each job at its fastest, and no deadlines. Where these matter, or the tree grows too large, the
     certificate proves less than the solver did. What of the instance the bound is about says
-    :func:`frostline.certify.stated_problem`.
+    :func:`frostline.verify.stated_problem`.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def certified(result: SolveResult, *, widths: bool = False, callback: Callable[[
 
     Examples
     --------
-    >>> from frostline.certify import check_bound
+    >>> from frostline.verify import check_bound
     >>> from frostline.offline import solve
     >>> from frostline.problem import Cluster, Fixed, Instance, Job
     >>> jobs = [Job(id=i, release_s=0, work=Fixed(duration_s=d), gpus=g) for i, d, g in [("a", 10, 8), ("b", 2, 4)]]

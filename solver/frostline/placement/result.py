@@ -50,7 +50,7 @@ class PlacementResult:
     def certificate(self) -> dict[str, Any] | None:
         """Document of integers that proves the placement, its time and a bound; None without integer tables.
 
-        :func:`frostline.certify.placement.check_placement_certificate` checks it. The bound it proves is that of the
+        :func:`frostline.verify.placement.check_placement_certificate` checks it. The bound it proves is that of the
         base time or of prices; ``bound_ns`` may be higher, where a solver branched.
         """
         return None if self.evidence is None else self.evidence.certificate(self.placement, self.iteration_ns)

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from frostline.certify import check_bound, check_schedule
 from frostline.errors import FileError
 from frostline.problem.documents import document_text, read_document, write_text
 from frostline.problem.files import digest, load_schedule, save
 from frostline.problem.instance import Instance
 from frostline.problem.schedule import Schedule
 from frostline.records.record import Record
+from frostline.verify import check_bound, check_schedule
 
 __all__ = [
     "bound_faults",

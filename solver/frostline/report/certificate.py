@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any
 
 from frostline.certify.document import CertificateFault
-from frostline.certify.schedule import Fault
 from frostline.certify.tree import BoundReport
 from frostline.policies.guarantee import GuaranteeReport
 from frostline.problem.instance import Instance
@@ -18,6 +17,7 @@ from frostline.report.table import Table
 from frostline.simulation.metrics import choices_made
 from frostline.timing.options import Choices
 from frostline.units import instant_us
+from frostline.verify.schedule import Fault
 
 __all__ = [
     "bound_fault_summary",
@@ -98,7 +98,7 @@ def certified_text(instance: Instance, schedule: Schedule, problem: Mapping[str,
 
     Examples
     --------
-    >>> from frostline.certify import check_bound
+    >>> from frostline.verify import check_bound
     >>> from frostline.problem import Cluster, Fixed, Job
     >>> from frostline.relaxation import bound_certificate, lower_bound
     >>> from frostline.simulation import simulate

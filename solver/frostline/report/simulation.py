@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from frostline.certify.schedule import Report
 from frostline.policies.guarantee import GuaranteeReport
 from frostline.problem.instance import Instance
 from frostline.problem.schedule import Schedule
@@ -16,6 +15,7 @@ from frostline.simulation.engine import Result
 from frostline.simulation.metrics import Metrics, measure
 from frostline.simulation.predictions import PredictionFacts
 from frostline.timing.options import Choices
+from frostline.verify.schedule import Report
 
 __all__ = [
     "accuracy_text",
@@ -122,7 +122,7 @@ def result_summary(text: str, result: Result, bound: Bound, report: Report) -> d
 
     Examples
     --------
-    >>> from frostline.certify import check_schedule
+    >>> from frostline.verify import check_schedule
     >>> from frostline.problem import Cluster, Fixed, Instance, Job
     >>> from frostline.relaxation import lower_bound
     >>> from frostline.simulation import simulate
@@ -171,7 +171,7 @@ def schedule_result(
 
     Examples
     --------
-    >>> from frostline.certify import check_schedule
+    >>> from frostline.verify import check_schedule
     >>> from frostline.problem import Cluster, Fixed, Job, Placement, Segment
     >>> from frostline.relaxation import lower_bound
     >>> job = Job(id="a", release_s=0, work=Fixed(duration_s=10), gpus=8)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from frostline.certify.schedule import check_schedule
 from frostline.policies.base import Policy
 from frostline.policies.guarantee import Beliefs, check_guarantee
 from frostline.problem.instance import Instance
 from frostline.problem.schedule import Schedule
 from frostline.units import instant_us
+from frostline.verify.schedule import check_schedule
 
 __all__ = ["assert_bound_valid", "assert_feasible", "assert_within_guarantee"]
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from heapq import heappop
 from types import MappingProxyType
 
-from frostline.certify.schedule import FaultKind, check_schedule
 from frostline.policies.base import Policy
 from frostline.policies.guarantee import check_guarantee
 from frostline.problem.instance import Instance
@@ -19,6 +18,7 @@ from frostline.scheduler.scheduler import Decision, Scheduler
 from frostline.simulation.truth import Truth
 from frostline.testing.watched import Watched, counted_gpus
 from frostline.units import instant_us, seconds
+from frostline.verify.schedule import FaultKind, check_schedule
 
 __all__ = ["RULES", "Auditor", "SchedulerFactory"]
 

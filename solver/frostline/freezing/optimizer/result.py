@@ -54,7 +54,7 @@ class Choice:
     def certificate(self) -> dict[str, Any] | None:
         """Document of whole numbers that proves the choice, its value, and the bound that prices prove.
 
-        :func:`frostline.certify.choice.check_choice_certificate` checks it. ``bound`` may be lower, where an exact
+        :func:`frostline.verify.choice.check_choice_certificate` checks it. ``bound`` may be lower, where an exact
         method proved more than prices can.
         """
         return None if self.evidence is None else self.evidence.certificate()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
-from frostline.certify.tree import BoundReport, check_certificate
+from frostline.certify import BoundFaultKind, BoundReport, CertificateFault, check_certificate
 from frostline.problem.instance import Instance
 from frostline.problem.job import Elastic, Job
 from frostline.problem.placement_class import PlacementClass
@@ -41,7 +41,13 @@ def check_bound(instance: Instance, certificate: Mapping[str, Any]) -> BoundRepo
     >>> [fault.text for fault in check_bound(other, certificate).faults]
     ["job 'd' is left out of it"]
     """
-    return check_certificate(certificate, partial(stated_problem, instance))
+    report = check_certificate(certificate)
+    if report.problem is None:
+        return report
+    differences = tuple(_differences(report.problem, stated_problem(instance, report.problem)))
+    if not differences:
+        return report
+    return replace(report, faults=(*report.faults, *differences), proved="", bound_us=None)
 
 
 def stated_problem(instance: Instance, stated: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,7 +61,7 @@ def stated_problem(instance: Instance, stated: Mapping[str, Any]) -> dict[str, A
     instance : Instance
         The instance.
     stated : mapping
-        The problem of a certificate that :func:`~frostline.certify.tree.check_certificate` finds well formed.
+        The problem of a certificate that :func:`~frostline.certify.check_certificate` finds well formed.
 
     Examples
     --------
@@ -86,6 +92,25 @@ def stated_problem(instance: Instance, stated: Mapping[str, Any]) -> dict[str, A
         "duration": [length // tick for row in rows for _, length in row],
         "penalty": None,
     }
+
+
+def _differences(stated: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[CertificateFault]:
+    """How the problem of a certificate differs from the one it must be about."""
+    there = set(stated["ids"])
+    missing = [job for job in given["ids"] if job not in there]
+    if missing:
+        whom = f"job {missing[0]!r} is" if len(missing) == 1 else f"job {missing[0]!r} and {len(missing) - 1} more are"
+        yield CertificateFault(BoundFaultKind.OTHER_PROBLEM, f"{whom} left out of it", missing[0])
+        return
+    for name, value in given.items():
+        if stated[name] == value:
+            continue
+        job, text = None, f"it has another {name} than the problem given"
+        if type(value) is type(stated[name]) is list and len(value) == len(stated[name]) == len(given["ids"]):
+            j = next(j for j, (one, two) in enumerate(zip(stated[name], value, strict=True)) if one != two)
+            job = given["ids"][j]
+            text = f"job {job!r} has {name} {stated[name][j]!r} in it, not {value[j]!r}"
+        yield CertificateFault(BoundFaultKind.OTHER_PROBLEM, text, job)
 
 
 def _units(job: Job, unit: Fraction) -> int:

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from frostline.certify.fault import Fault, FaultKind, Report
-from frostline.certify.outages import outage_faults
 from frostline.problem.instance import Instance
 from frostline.problem.job import Elastic, Job, Locality, Training
 from frostline.problem.order import natural_key
@@ -27,6 +25,8 @@ from frostline.timing.duration import job_duration_us
 from frostline.timing.lost_work import WorkLeft
 from frostline.timing.options import least_of
 from frostline.units import instant_us, seconds
+from frostline.verify.fault import Fault, FaultKind, Report
+from frostline.verify.outages import outage_faults
 
 __all__ = ["Fault", "FaultKind", "Report", "check_schedule"]
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from frostline.certify import Fault, FaultKind, check_schedule
 from frostline.problem import Instance, Locality, Placement, Reason, Refusal, Schedule, Segment
 from frostline.testing import assert_feasible, instances, schedules
 from frostline.units import instant_us
+from frostline.verify import Fault, FaultKind, check_schedule
 
 ALL_WORKS = ("fixed", "profiled", "training")
 

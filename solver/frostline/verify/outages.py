@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from frostline.certify.fault import Fault, FaultKind
 from frostline.problem.cluster import Cluster
 from frostline.problem.instance import Instance
 from frostline.problem.job import Job, Locality
@@ -14,6 +13,7 @@ from frostline.problem.pieces import servers_needed
 from frostline.problem.refusal import never_fits
 from frostline.problem.schedule import Schedule, Segment
 from frostline.units import seconds
+from frostline.verify.fault import Fault, FaultKind
 
 __all__ = ["outage_faults"]
 

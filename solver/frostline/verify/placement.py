@@ -22,13 +22,14 @@ from frostline.certify.document import (
     digest,
     fields,
     listed,
+    opened,
     whole,
     wholes,
 )
 
 __all__ = ["CertificateFaultKind", "check_placement_certificate"]
 
-_FORMAT, _VERSION = "frostline/placement-certificate", 1
+_FORMAT = "frostline/placement-certificate"
 _DEEPEST = 400
 
 Path = tuple[tuple[int, int, int, int], ...]
@@ -158,12 +159,8 @@ class _Document:
     """A certificate whose fields all keep their rules."""
 
     def __init__(self, certificate: object) -> None:
-        names = "format version problem placement iteration_ns bound_ns proof"
-        *values, self.digest = fields(certificate, "certificate", f"{names} sha256")
-        self.content = dict(zip(names.split(), values, strict=True))
-        if values[0] != _FORMAT or whole(values[1], "version") != _VERSION:
-            raise MalformedError(f"certificate must have format {_FORMAT!r} and version {_VERSION}")
-        self.problem, placement, iteration_ns, bound_ns, proof = values[2:]
+        values, self.intact = opened(certificate, _FORMAT, "problem placement iteration_ns bound_ns proof")
+        self.problem, placement, iteration_ns, bound_ns, proof = values
         self._read_problem(self.problem)
         self.iteration_ns, self.bound_ns = whole(iteration_ns, "iteration_ns", 0), whole(bound_ns, "bound_ns", 0)
         self._read_placement(placement)
@@ -201,7 +198,7 @@ class _Document:
 
     def faults(self, problem: Mapping[str, Any] | None) -> Iterator[CertificateFault]:
         """What is wrong with it."""
-        if self.digest != digest(self.content):
+        if not self.intact:
             yield CertificateFault(CertificateFaultKind.DAMAGED, "its content does not match its SHA-256")
         if problem is not None and digest(problem) != digest(self.problem):
             yield CertificateFault(CertificateFaultKind.OTHER_PROBLEM, "it is about another problem")

@@ -21,13 +21,14 @@ from frostline.certify.document import (
     digest,
     fields,
     listed,
+    opened,
     whole,
     wholes,
 )
 
 __all__ = ["ChoiceFaultKind", "check_choice_certificate"]
 
-_FORMAT, _VERSION = "frostline/choice-certificate", 1
+_FORMAT = "frostline/choice-certificate"
 
 
 class ChoiceFaultKind(StrEnum):
@@ -76,12 +77,8 @@ class _Document:
     """A certificate whose fields all keep their rules."""
 
     def __init__(self, certificate: object) -> None:
-        names = "format version problem selected value bound prices"
-        *values, self.digest = fields(certificate, "certificate", f"{names} sha256")
-        self.content = dict(zip(names.split(), values, strict=True))
-        if values[0] != _FORMAT or whole(values[1], "version") != _VERSION:
-            raise MalformedError(f"certificate must have format {_FORMAT!r} and version {_VERSION}")
-        self.problem, selected, value, bound, prices = values[2:]
+        values, self.intact = opened(certificate, _FORMAT, "problem selected value bound prices")
+        self.problem, selected, value, bound, prices = values
         self._read_problem(self.problem)
         self.selected = wholes(selected, "selected", len(self.jobs), 0)
         self.value, self.bound = whole(value, "value"), whole(bound, "bound")
@@ -118,7 +115,7 @@ class _Document:
 
     def faults(self, problem: Mapping[str, Any] | None) -> Iterator[CertificateFault]:
         """What is wrong with it."""
-        if self.digest != digest(self.content):
+        if not self.intact:
             yield CertificateFault(ChoiceFaultKind.DAMAGED, "its content does not match its SHA-256")
         if problem is not None and digest(problem) != digest(self.problem):
             yield CertificateFault(ChoiceFaultKind.OTHER_PROBLEM, "it is about another problem")

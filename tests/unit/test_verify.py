@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frostline.certify import FaultKind, check_schedule
 from frostline.problem import (
     Cluster,
     Fixed,
@@ -24,6 +23,7 @@ from frostline.problem import (
 from frostline.problem.network import Layer
 from frostline.testing import assert_bound_valid, assert_feasible
 from frostline.timing.duration import job_duration_us
+from frostline.verify import FaultKind, check_schedule
 
 S = 1_000_000
 

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint package benchmark proofs clean
+.PHONY: demo test lint package docs benchmark proofs clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -13,6 +13,10 @@ $(VENV)/.installed: pyproject.toml
 
 $(VENV)/.tested: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group test --group lint
+	touch $@
+
+$(VENV)/.documented: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --group docs
 	touch $@
 
 demo: $(VENV)/.installed
@@ -30,6 +34,9 @@ lint: $(VENV)/.tested
 package: $(VENV)/.tested
 	BIN=$(abspath $(BIN)) PYTHON=$(PYTHON) tests/package/smoke.sh
 
+docs: $(VENV)/.documented
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto docs docs/_build/html
+
 benchmark: $(VENV)/.tested
 	$(BIN)/python benchmarks/run.py
 
@@ -37,4 +44,4 @@ proofs:
 	$(MAKE) -C proofs
 
 clean:
-	rm -rf $(VENV) build dist run *.egg-info solver/*.egg-info
+	rm -rf $(VENV) build dist run docs/_build docs/reference *.egg-info solver/*.egg-info

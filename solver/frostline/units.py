@@ -17,6 +17,8 @@ from frostline.errors import InvalidValueError
 __all__ = ["US_PER_S", "as_bytes", "as_finite", "as_int", "duration_us", "instant_us", "seconds"]
 
 US_PER_S = 1_000_000
+"""Microseconds per second."""
+
 # Latest instant whose microseconds a float of seconds still tells apart to better than one part in 2^53 / 1e6.
 _MAX_SECONDS = 9.0e9
 

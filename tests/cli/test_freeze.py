@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 import sys
 from pathlib import Path
@@ -272,14 +270,3 @@ def test_the_docs_name_every_key(run_json):
     assert named >= LEVEL
     document = run_json(*RESNET)
     assert named - LEVEL <= set(document)
-
-
-def test_the_docs_run_and_their_links_lead_somewhere():
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(block, {})
-    assert printed.getvalue().startswith("0 0 ")
-    for page in DOCS.glob("freezing*.md"):
-        links = re.findall(r"\]\(([^)]+)\)", page.read_text("utf-8"))
-        assert links
-        assert all((DOCS / link.split("#")[0]).exists() for link in links if not link.startswith("#"))

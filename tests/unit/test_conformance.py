@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from importlib.metadata import EntryPoint
-from pathlib import Path
 from random import Random
 from textwrap import indent
 from threading import Lock
@@ -17,9 +15,8 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis.strategies import just
 
-from frostline import problem, testing
+from frostline import problem
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.policies import (
     Decision,
@@ -721,45 +718,3 @@ def test_bounds_that_are_promised_are_asserted() -> None:
     with pytest.raises(AssertionError, match="missing_job"):
         assert_within_guarantee(instance, Schedule(segments=()), LastInFirstOut())
     assert_within_guarantee(instance, simulated(instance, make_policy("asrpt")), make_policy("asrpt"))
-
-
-DOCS = (Path(__file__).parents[2] / "docs" / "testing.md").read_text("utf-8")
-
-
-def test_the_examples_of_the_docs_run() -> None:
-    parser, names = doctest.DocTestParser(), {}
-    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-    for number, block in enumerate(re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)):
-        example = parser.get_doctest(block, names, f"docs/testing.md, block {number}", None, 0)
-        said: list[str] = []
-        runner.run(example, out=said.append, clear_globs=False)
-        names = example.globs
-        assert not said, "".join(said)
-    assert runner.tries > 10
-    shown_text = re.search(r"```text\n(.*?)```", DOCS, re.DOTALL)
-    assert shown_text is not None
-    assert without_figures(shown_text[1]) == without_figures(str(names["first_report"]))
-    assert_shown_as_it_is(shown_text[1], names["ShortestFirst"]())
-
-
-def without_figures(text: str) -> list[str]:
-    """Lines of a report, without what depends on the instances that Hypothesis draws."""
-    return [
-        re.sub(r"\d+", "N", line) for line in text.strip().splitlines() if "Job(" not in line and "cluster=" not in line
-    ]
-
-
-def assert_shown_as_it_is(text: str, policy: Policy) -> None:
-    """On the very instances of a report, the policy breaks the very rules, and is told to in the very words."""
-    parts = re.findall(r"^([a-z-]+): .*\n    (.*)\n  on\n((?:    .*\n)+)", text, re.MULTILINE)
-    assert [rule for rule, _, _ in parts] == ["legal", "work-conserving"]
-    for rule, told, code in parts:
-        instance = eval(code.strip(), vars(problem))
-        report = check_policy(policy, strategy=just(instance), examples=1)
-        outcome = next(outcome for outcome in report.broken if outcome.rule == rule)
-        assert (outcome.text, outcome.instance) == (told, instance)
-        assert indent(instance_code(instance), "    ") + "\n" == code
-
-
-def test_the_docs_name_every_rule_and_all_that_is_public() -> None:
-    assert [name for name in (*RULES, *testing.__all__) if f"`{name}" not in DOCS] == []

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import io
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -472,15 +469,9 @@ def test_bad_effort(field: str) -> None:
 # Documentation.
 
 
-def test_the_page_names_every_family_and_its_examples_run() -> None:
+def test_the_page_names_every_family() -> None:
     page = (ROOT / "docs" / "instances.md").read_text("utf-8")
     assert all(f"`{name}`" in page for name in FAMILIES)
-    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert blocks
-    names: dict[str, object] = {}
-    with contextlib.redirect_stdout(io.StringIO()):
-        for block in blocks:
-            exec(block, names)
 
 
 def test_the_shipped_folder_is_this_one() -> None:

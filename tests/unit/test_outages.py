@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import doctest
-import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -780,17 +777,3 @@ def test_files_with_bad_outages_are_refused(tmp_path: Any, field: str, message: 
     path.write_text('{"format": "frostline/schedule", "version": 1, "segments": [], ' + field + "}", encoding="utf-8")
     with pytest.raises(FileError, match=message):
         load_schedule(path)
-
-
-DOCS = (Path(__file__).parents[2] / "docs" / "outages.md").read_text("utf-8")
-
-
-def test_the_examples_of_the_docs_run() -> None:
-    parser, names, runner = doctest.DocTestParser(), {}, doctest.DocTestRunner()
-    said: list[str] = []
-    for number, block in enumerate(re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)):
-        example = parser.get_doctest(block, names, f"docs/outages.md, block {number}", None, 0)
-        runner.run(example, out=said.append, clear_globs=False)
-        names = example.globs
-    assert not said, "".join(said)
-    assert runner.tries > 15

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 import struct
 import sys
@@ -433,16 +432,5 @@ def test_reports_are_written_whole(tmp_path):
     assert (tmp_path / "a.HTML").read_bytes() == "é".encode()
 
 
-def test_the_docs_name_every_kind_and_their_examples_run(tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
+def test_the_docs_name_every_kind():
     assert [kind for kind in PLOT_KINDS if f"`{kind}`" not in DOCS] == []
-    monkeypatch.chdir(tmp_path)
-    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
-    names: dict[str, object] = {}
-    for number, block in enumerate(re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)):
-        example = parser.get_doctest(block, names, f"docs/plots.md, block {number}", None, 0)
-        said: list[str] = []
-        runner.run(example, out=said.append, clear_globs=False)
-        names = example.globs
-        assert not said, "".join(said)
-    assert runner.tries > 3

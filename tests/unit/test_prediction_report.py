@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import doctest
 import io
 import math
-import re
 import sys
 from pathlib import Path
 
@@ -186,20 +184,6 @@ def test_matplotlib_is_asked_for_by_its_extra(few, monkeypatch, tmp_path):
 
 def test_the_docs_name_every_model():
     assert [name for name in model_names() if f"`{name}`" not in DOCS] == []
-
-
-def test_the_examples_of_the_docs_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
-    parser, names = doctest.DocTestParser(), {}
-    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-    for number, block in enumerate(blocks):
-        example = parser.get_doctest(block, names, f"docs/prediction.md, block {number}", None, 0)
-        said: list[str] = []
-        runner.run(example, out=said.append, clear_globs=False)
-        names = example.globs
-        assert not said, "".join(said)
-    assert runner.tries > 10
 
 
 def test_the_docs_quote_figures_of_their_table():

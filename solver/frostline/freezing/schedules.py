@@ -185,6 +185,7 @@ FREEZE_SCHEDULES: dict[str, Callable[[int], FreezeSchedule]] = {
     "freezeout-cubic": lambda units: FreezeOut(units=units, t_0=0.8, power=3),
     "pipetransformer": lambda units: PipeTransformer(units=units, alpha=1 / 3),
 }
+"""Published schedules by name, each a function of the number of units."""
 
 
 def freeze_schedule(name: str, units: int) -> FreezeSchedule:

@@ -81,6 +81,7 @@ WAIT = Wait()
 """Wait for the next event, whatever it is."""
 
 Decision = Start | Preempt | Reallocate | Wait
+"""What a policy may decide."""
 
 
 class View(Protocol):

@@ -81,6 +81,7 @@ class GuardPromise:
 
 
 Promise = BudgetPromise | GuardPromise
+"""What a policy promises for every job."""
 
 
 class Believed(NamedTuple):

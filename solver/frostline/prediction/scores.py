@@ -78,7 +78,7 @@ class Scores:
     jobs : int
         Predictions that were scored.
     median_abs_log_ratio : float or None
-        Median of |ln(predicted / actual)|.
+        Median of ``|ln(predicted / actual)|``.
     share_within_2x : float or None
         Share of predictions from half to twice the size.
     distortion : mapping of float to Distortion

@@ -96,6 +96,7 @@ class Training:
 
 
 Work = Fixed | Profiled | Elastic | Training
+"""What a job has to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

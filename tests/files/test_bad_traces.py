@@ -51,6 +51,13 @@ def submit(cell: str, rule: str) -> Case:
     return Case(f"{HEAD}{GOOD}b,{cell},1,9\n", (f"line 3: submit_s={cell!r} ", f"({rule})"), {rule: 1})
 
 
+def job_log(*jobs: str) -> str:
+    """Job log of Philly with a good job on its second line and others on those that follow."""
+    attempt = '{"start_time":"2017-10-09 07:01:55","end_time":"2017-10-09 07:02:55","detail":[{"gpus":["gpu0"]}]}'
+    good = f'{{"jobid":"good","submitted_time":"2017-10-09 07:01:55","attempts":[{attempt}]}}'
+    return "[\n" + ",\n".join([good, *(job.replace("ATTEMPT", attempt) for job in jobs)]) + "\n]\n"
+
+
 def stamp(cell: str, rule: str = "bad_timestamp") -> Case:
     """Case of a bad timestamp."""
     content = f"{PHILLY}{GOOD_PHILLY}{cell},66.0,1,66.0,11cb48\n"
@@ -186,6 +193,22 @@ CASES = {
     "impossible_date": stamp("2017-02-30 07:01:55"),
     "seconds_for_timestamp": stamp("1507532515"),
     "offset_only_here": stamp("2017-10-09 07:01:55+08:00"),
+    "philly_json_without_attempts": Case(
+        job_log('{"jobid":"b","submitted_time":"2017-10-09 07:01:55","attempts":[]}'),
+        ("line 3: attempts='0' must have been started (never_started)",),
+        {"never_started": 1},
+    ),
+    "philly_json_without_submission": Case(
+        job_log('{"jobid":"b","submitted_time":null,"attempts":[ATTEMPT]}'),
+        ("line 3: submitted_time='' must not be missing",),
+        {"missing_value": 1},
+    ),
+    "philly_json_lone_surrogate": Case(
+        job_log(r'{"jobid":"b","user":"\ud800","submitted_time":"2017-10-09 07:01:55","attempts":[ATTEMPT]}'),
+        ("line 3: user='\\ud800' must be UTF-8 (invalid_bytes)",),
+        repaired={"invalid_bytes": 1},
+        kept=("b", "good"),
+    ),
     "several_in_one_row": Case(
         f"{HEAD}{GOOD}b,noon,0.5,-3\n",
         ("submit_s='noon'", "gpus='0.5'", "duration_s='-3'"),
@@ -217,7 +240,8 @@ def test_repair_counts_every_row(case: Case, tmp_path: Path) -> None:
 def test_every_rule_has_a_case() -> None:
     met = {rule for case in CASES.values() for rule in [*case.dropped, *case.repaired]}
     # Met in tests of options and formats, for they are no faults of a file alone.
-    assert set(RULES) - met == {"ambiguous_timestamp", "array_task", "duplicate_row"}
+    others = {"ambiguous_timestamp", "array_task", "duplicate_row", "job_part", "merged_task"}
+    assert set(RULES) - met == others
 
 
 def test_message_lists_twenty_and_counts_the_rest(tmp_path: Path) -> None:
@@ -286,6 +310,17 @@ WHOLE_FILE = {
         "no column 'duration'; format 'philly'",
     ),
     "twice": ("bad.csv", b"id,submit,submit_s,gpus,duration\na,0,5,1,9\n", "columns 'submit' and 'submit_s' both hold"),
+    "json_no_jobs": ("bad.json", b"[]", "holds no jobs"),
+    "json_cut": ("bad.json", b'[\n{"jobid":', "is not JSON: Expecting value at line 2 column 10"),
+    "json_no_comma": ("bad.json", b"[{}\n{}]", "is not JSON: Expecting ',' or ']' at line 2 column 1"),
+    "json_comma_too_many": ("bad.json", b"[{},\n]", "is not JSON: Expecting value at line 2 column 1"),
+    "json_rest": ("bad.json", b"[{}]\n[]", "is not JSON: Extra data at line 2 column 1"),
+    "json_deep": ("bad.json", b"[" * 200_000, "is nested too deeply"),
+    "json_digits": ("bad.json", b'[{"a":' + b"1" * 5000 + b"}]", "holds a whole number with too many digits"),
+    "json_no_object": ("bad.json", b"[{},\n5]", "line 2: a job must be an object"),
+    "json_twice": ("bad.json", b'[{"jobid":"a","jobid":"b"}]', "line 1: an object names a member twice"),
+    "json_attempts": ("bad.json", b'[{"attempts":{}}]', "line 1: attempts must be a list of objects"),
+    "json_gpus": ("bad.json", b'[{"attempts":[{"detail":[{"gpus":8}]}]}]', "line 1: gpus must be a list"),
     "semicolons": ("bad.csv", b"id;submit;gpus;duration\na;0;1;9\n", "columns of the file: id;submit;gpus;duration"),
 }
 

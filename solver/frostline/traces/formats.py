@@ -2,66 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from frostline.errors import FileError, UnknownNameError
+from frostline.errors import UnknownNameError
+from frostline.traces.layout import TraceFormat, plain
+from frostline.traces.philly_json import begins_as_json_list, job_log_table
+from frostline.traces.table import first_lines, open_text
 
-__all__ = ["TRACE_FORMATS", "Layout", "TraceFormat", "lay_out", "recognise", "trace_format"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceFormat:
-    """A comma-separated format: which columns hold which fields.
-
-    Parameters
-    ----------
-    name : str
-        Name, as callers ask for it.
-    origin : str
-        Where such files come from.
-    columns : mapping of str to tuple of str
-        Accepted names of the column of each field, the usual one first. Fields are ``id``, ``submit``, ``gpus``,
-        ``duration``, ``start``, ``wait``, ``end``, ``estimate``, ``user``, ``group``, ``name`` and ``status``.
-    signature : frozenset of str
-        Columns by which a header is recognised.
-    timestamps : bool
-        Whether submissions, starts and ends are dates and times instead of numbers.
-    numbered : bool
-        Whether jobs have no identifier, so that their row number is taken.
-    arrays : bool
-        Whether rows of one identifier are the tasks of an array job, so that each gets its number behind it.
-    """
-
-    name: str
-    origin: str
-    columns: Mapping[str, tuple[str, ...]]
-    signature: frozenset[str]
-    timestamps: bool = False
-    numbered: bool = False
-    arrays: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """Where a header puts the fields of a format.
-
-    Parameters
-    ----------
-    at : mapping of str to int
-        Index of the column of each field that the file has.
-    header : tuple of str
-        All columns as the file spells them.
-    ignored : tuple of str
-        Columns that hold no field.
-    """
-
-    at: Mapping[str, int]
-    header: tuple[str, ...]
-    ignored: tuple[str, ...]
-
+__all__ = ["TRACE_FORMATS", "TraceFormat", "format_of_file", "format_of_line", "recognise", "trace_format"]
 
 _FROSTLINE = TraceFormat(
     name="frostline",
@@ -91,7 +41,6 @@ _FROSTLINE = TraceFormat(
             "status": ("status", "state"),
         }
     ),
-    signature=frozenset(),
 )
 _PHILLY = TraceFormat(
     name="philly",
@@ -102,6 +51,30 @@ _PHILLY = TraceFormat(
     signature=frozenset({"timestamp", "num_gpus"}),
     timestamps=True,
     numbered=True,
+)
+_PHILLY_JSON = TraceFormat(
+    name="philly-json",
+    origin=(
+        "Microsoft Philly 2017, cluster_job_log: naive local times. Restarted jobs run from the start of the first "
+        "attempt to the end of the last"
+    ),
+    columns=MappingProxyType(
+        {
+            "id": ("jobid",),
+            "submit": ("submitted_time",),
+            "gpus": ("gpus",),
+            "start": ("start_time",),
+            "end": ("end_time",),
+            "user": ("user",),
+            "group": ("vc",),
+            "status": ("status",),
+            "attempts": ("attempts",),
+        }
+    ),
+    begins=begins_as_json_list,
+    table=job_log_table,
+    timestamps=True,
+    ruled_out=MappingProxyType({"attempts": MappingProxyType({"0": "never_started"})}),
 )
 _ITP = TraceFormat(
     name="itp",
@@ -134,13 +107,13 @@ _EAGLE = TraceFormat(
     ),
     signature=frozenset({"processors_req", "wallclock_req"}),
     timestamps=True,
-    arrays=True,
+    same_id="numbered",
 )
 
-_ALL = (_FROSTLINE, _PHILLY, _ITP, _EAGLE)
+_ALL = (_FROSTLINE, _PHILLY, _PHILLY_JSON, _ITP, _EAGLE)
 
 TRACE_FORMATS: Mapping[str, TraceFormat] = MappingProxyType({fmt.name: fmt for fmt in _ALL})
-"""The formats by name; a header that no signature fits is taken for the first."""
+"""The formats by name; a header is taken for the first whose signature fits it, or for frostline's own."""
 
 
 def trace_format(name: str) -> TraceFormat:
@@ -157,6 +130,30 @@ def trace_format(name: str) -> TraceFormat:
         raise UnknownNameError("trace format", name, TRACE_FORMATS) from None
 
 
+def format_of_line(first: str) -> TraceFormat | None:
+    """Format that the first line of a file shows; None where the file may be CSV with a header.
+
+    Examples
+    --------
+    >>> format_of_line("id,submit_s,gpus,duration_s") is None
+    True
+    """
+    fitting = (fmt for fmt in TRACE_FORMATS.values() if fmt.begins is not None and fmt.begins(first))
+    return next(fitting, None)
+
+
+def format_of_file(path: Path | str) -> TraceFormat | None:
+    """Format that the first line of a file shows, as :func:`format_of_line` tells.
+
+    Raises
+    ------
+    FileError
+        The file is missing or damaged.
+    """
+    with open_text(path) as text:
+        return format_of_line("".join(first_lines(text)).lstrip())
+
+
 def recognise(header: Iterable[str]) -> TraceFormat:
     """Format whose signature a header fits.
 
@@ -165,53 +162,6 @@ def recognise(header: Iterable[str]) -> TraceFormat:
     >>> recognise(["job_id", "submission_time", "duration", "num_gpu"]).name
     'itp'
     """
-    names = set(map(_plain, header))
+    names = set(map(plain, header))
     fitting = (fmt for fmt in TRACE_FORMATS.values() if fmt.signature and fmt.signature <= names)
     return next(fitting, _FROSTLINE)
-
-
-def lay_out(fmt: TraceFormat, header: Sequence[str], path: Path | str) -> Layout:
-    """Layout of a header.
-
-    Raises
-    ------
-    FileError
-        A column that the format needs is missing, or two columns hold the same field.
-
-    Examples
-    --------
-    >>> lay_out(trace_format("frostline"), ["job_id", "submit", "gpus", "duration", "mood"], "t.csv").ignored
-    ('mood',)
-    """
-    names = [_plain(column) for column in header]
-    at: dict[str, int] = {}
-    for field, accepted in fmt.columns.items():
-        places = [i for i, name in enumerate(names) if name in accepted]
-        if len(places) > 1:
-            twice = " and ".join(repr(header[i]) for i in places)
-            raise FileError(path, f"columns {twice} both hold the field {field}")
-        if places:
-            at[field] = places[0]
-    _require(fmt, at, header, path)
-    used = set(at.values())
-    ignored = tuple(column for i, column in enumerate(header) if i not in used)
-    return Layout(at=MappingProxyType(at), header=tuple(header), ignored=ignored)
-
-
-def _require(fmt: TraceFormat, at: Mapping[str, int], header: Sequence[str], path: Path | str) -> None:
-    needed = ["submit", "gpus"] if fmt.numbered else ["id", "submit", "gpus"]
-    if "duration" not in at:
-        needed += ["start", "end"] if "start" in at or "end" in at else ["duration"]
-    missing = [field for field in needed if field not in at]
-    if not missing:
-        return
-    wanted = "; ".join(f"no column {fmt.columns[field][0]!r}{_others(fmt.columns[field])}" for field in missing)
-    raise FileError(path, f"{wanted}; format {fmt.name!r}, columns of the file: {', '.join(header)}")
-
-
-def _others(accepted: Sequence[str]) -> str:
-    return f" (or {', '.join(accepted[1:])})" if len(accepted) > 1 else ""
-
-
-def _plain(column: str) -> str:
-    return column.strip().casefold()

@@ -15,6 +15,7 @@ from frostline.traces import RULES, read_trace
 HEAD = "id,submit_s,gpus,duration_s\n"
 ENDS = "job_id,submit,start,end,n_gpu\n"
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n"
+PAI_TASK = "good,w,1,Terminated,0,60,600,9,100,T4\n"
 GOOD = "good,0,1,60\n"
 GOOD_ENDS = "good,0,0,60,1\n"
 GOOD_PHILLY = "2017-10-09 07:01:55,66.0,1,66.0,11cb48\n"
@@ -208,6 +209,32 @@ CASES = {
         ("line 3: user='\\ud800' must be UTF-8 (invalid_bytes)",),
         repaired={"invalid_bytes": 1},
         kept=("b", "good"),
+    ),
+    "pai_running": Case(
+        f"{PAI_TASK}b,w,1,Running,5,,600,9,100,T4\n",
+        ("line 2: status='Running' must have ended (unfinished)",),
+        {"unfinished": 1},
+    ),
+    "pai_waiting": Case(
+        f"{PAI_TASK}b,w,1,Waiting,,,600,9,100,T4\n",
+        ("line 2: status='Waiting' must have been started (never_started)",),
+        {"never_started": 1},
+    ),
+    "pai_part_of_a_job": Case(
+        f"{PAI_TASK}b,w,1,Failed,5,4,600,9,100,T4\nb,w,1,Terminated,5,9,600,9,100,T4\n",
+        ("line 2: end_time='4' must not lie before the start (inverted)",),
+        {"inverted": 1, "incomplete_job": 1},
+    ),
+    "pai_percent": Case(
+        f"{PAI_TASK}b,w,3,Failed,5,9,600,9,25,T4\n",
+        ("line 2: plan_gpu='25' must be a whole number of GPUs (fractional_gpus)",),
+        repaired={"fractional_gpus": 1},
+        kept=("good", "b"),
+    ),
+    "pai_no_gpu": Case(
+        f"{PAI_TASK}b,w,3,Waiting,5,9,600,9,,T4\n",
+        ("status='Waiting'", "line 2: plan_gpu='' must be at least 1 (cpu_only)"),
+        {"cpu_only": 1},
     ),
     "several_in_one_row": Case(
         f"{HEAD}{GOOD}b,noon,0.5,-3\n",

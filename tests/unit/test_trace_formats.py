@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from frostline.errors import TraceError
+from frostline.errors import FileError, TraceError
 from frostline.problem.job import Fixed, Job
 from frostline.traces import Trace, read_trace
 
@@ -94,3 +94,176 @@ class TestPhillyJson:
             ("application_1506638472019_16565", 2 * 86400 + 1 * 3600 + 52 * 60 + 37, 1, 469),
         ]
         assert list(trace.start_s.values()) == [30, 179744]
+
+
+class TestHelios:
+    HEAD = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
+
+    def test_columns(self, file: Path) -> None:
+        row = "7,u,v,2,9,1,TIMEOUT,2020-06-09 18:41:01,2020-06-09 18:41:11,2020-06-09 18:42:11,60,10\n"
+        trace = read(file, f"{self.HEAD}{row}" + row.replace("7,u,v,2", "8,u,v,0"), mode="repair")
+        assert counts(trace) == ("helios", 2, 1, {"cpu_only": 1}, {})
+        assert rows(trace.jobs) == [("7", 0, 2, 60)]
+        assert texts(trace.jobs[0]) == ("u", "v", "", "TIMEOUT")
+        assert dict(trace.start_s) == {"7": 10}
+
+    def test_the_public_sample(self, traces: Path) -> None:
+        trace = read_trace(traces / "helios-2020/cluster_log.sample.csv")
+        assert counts(trace) == ("helios", 3, 3, {}, {})
+        assert rows(trace.jobs) == [("1425511", 0, 1, 36848), ("1425512", 26, 4, 249), ("1425513", 27, 1, 675_233)]
+
+
+class TestAcme:
+    def test_runs_are_ends_minus_starts(self, traces: Path) -> None:
+        trace = read_trace(traces / "acme-2023/trace_kalos.sample.csv")
+        assert counts(trace) == ("acme", 2, 2, {}, {})
+        assert rows(trace.jobs) == [("dlctk696s0jbvitv", 0, 64, 8), ("dlc1t2ypl09b8qtp", 1664, 64, 70)]
+        assert dict(trace.start_s) == {"dlctk696s0jbvitv": 10, "dlc1t2ypl09b8qtp": 1676}
+        assert texts(trace.jobs[1]) == ("uf794", "Other", "", "CANCELLED")
+        assert not any("zone" in warning for warning in trace.report.warnings)
+
+    def test_seren(self, traces: Path) -> None:
+        trace = read_trace(traces / "acme-2023/trace_seren.sample.csv")
+        assert counts(trace) == ("acme", 2, 2, {}, {})
+        assert rows(trace.jobs) == [("5778432", 0, 8, 117), ("5778469", 336, 8, 2693)]
+        assert trace.report.origin_s == 1677601102  # 2023-02-28 16:18:22 UTC
+
+    def test_a_job_that_did_not_run(self, file: Path) -> None:
+        head = "job_id,user,gpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time\n"
+        stamps = [f"2023-03-01 00:0{minute}:00+08:00" for minute in range(3)]
+        text = f"{head}a,u,8,SFT,FAILED,{','.join(stamps)},9,9,9\nb,u,8,SFT,CANCELLED,{stamps[0]},,{stamps[1]},0,0,0\n"
+        trace = read(file, text, mode="repair")
+        assert counts(trace) == ("acme", 2, 1, {"missing_start": 1}, {})
+        assert rows(trace.jobs) == [("a", 0, 8, 60)]
+
+
+class TestPai:
+    HEAD = "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type\n"
+
+    def task(self, job: str, instances: object, percent: object, times: str = "494319.0,494419.0", **more: str) -> str:
+        status = more.get("status", "Terminated")
+        return f"{job},{more.get('name', 'worker')},{instances},{status},{times},600.0,29.3,{percent},MISC\n"
+
+    def test_percent_times_instances(self, file: Path) -> None:
+        tasks = [(4, 100), (4, 50), (3, 25), (2, 800), (10, 10), (4, 25), (3, 34)]
+        text = "".join(self.task(f"j{i}", float(n), float(percent)) for i, (n, percent) in enumerate(tasks))
+        trace = read(file, text, mode="repair")
+        assert [job.gpus for job in trace.jobs] == [4, 2, 1, 16, 1, 1, 2]
+        assert counts(trace) == ("pai", 7, 7, {}, {"fractional_gpus": 2})
+        each = read(file, text, mode="repair", fractions="ceil_per_instance")
+        assert [job.gpus for job in each.jobs] == [4, 4, 3, 16, 10, 4, 3]
+        assert each.report.repaired == {"fractional_gpus": 5}
+
+    @pytest.mark.parametrize("before", ["", HEAD, "\n", f"\n{HEAD}"])
+    def test_with_and_without_header(self, file: Path, before: str) -> None:
+        text = before + self.task("a", 1.0, 100.0) + self.task("b", 1.0, -5)
+        for options in ({}, {"format": "pai"}):
+            with pytest.raises(TraceError, match=rf"line {2 + before.count(chr(10))}: plan_gpu='-5'"):
+                read(file, text, **options)
+        trace = read(file, text, mode="repair")
+        assert (rows(trace.jobs), trace.report.origin_s) == ([("a", 0, 1, 100)], 494319)
+
+    def test_tasks_of_a_job_run_together(self, file: Path) -> None:
+        text = self.task("a", 2, 100, "10,60") + self.task("b", 1, 100, "5,9") + self.task("a", 1, 50, "7,90")
+        text += self.task("a", 3, "", "0,99", name="ps") + self.task("c", 1, "", name="ps")
+        trace = read(file, text, mode="repair")
+        assert rows(trace.jobs) == [("b", 0, 1, 4), ("a", 2, 3, 83)]
+        assert counts(trace) == ("pai", 5, 2, {"cpu_only": 2, "merged_task": 1}, {"fractional_gpus": 1})
+        assert dict(trace.start_s) == {"b": 0, "a": 2}
+
+    def test_a_job_with_a_task_that_cannot_be_read(self, file: Path) -> None:
+        text = self.task("a", 2, 100) + self.task("a", 1, 100, "494319.0,", status="Running") + self.task("b", 1, 100)
+        trace = read(file, text + self.task("c", 1, 100, ",", status="Waiting"), mode="repair")
+        assert [job.id for job in trace.jobs] == ["b"]
+        assert counts(trace) == ("pai", 4, 1, {"incomplete_job": 1, "never_started": 1, "unfinished": 1}, {})
+
+    @pytest.mark.parametrize("percent", ["1e999", "nan", "50%", "-25", "1e12", "1/2", "5_0"])
+    def test_bad_percentages(self, file: Path, percent: str) -> None:
+        trace = read(file, self.task("a", 1, 100) + self.task("b", 1, percent), mode="repair")
+        assert trace.report.dropped == {"bad_gpus": 1}
+
+    @pytest.mark.parametrize(("instances", "rule"), [("", "missing_value"), ("2.5", "fractional_gpus"), ("-1", "")])
+    def test_bad_instances(self, file: Path, instances: str, rule: str) -> None:
+        text = self.task("a", 1, 100) + self.task("b", instances, 100)
+        with pytest.raises(TraceError, match=f"line 2: plan_gpu='100' .*{rule}"):
+            read(file, text)
+
+
+class TestOpenb:
+    HEAD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,"
+
+    def pod(self, name: str, gpus: object, milli: object, times: str = "Running,0,90,5") -> str:
+        return f"{name},6000,9,{gpus},{milli},,LS,{times}\n"
+
+    def test_columns(self, file: Path) -> None:
+        pods = [self.pod("a", 8, 1000), self.pod("b", 1, 460), self.pod("c", 0, 0), self.pod("d", 1, 1000)]
+        text = f"{self.HEAD}scheduled_time\n" + "".join([*pods, self.pod("e", 1, 500, "Pending,3,4,")])
+        trace = read(file, text, mode="repair")
+        assert counts(trace) == ("openb", 5, 3, {"cpu_only": 1, "never_started": 1}, {"fractional_gpus": 1})
+        assert rows(trace.jobs) == [("a", 0, 8, 85), ("b", 0, 1, 85), ("d", 0, 1, 85)]
+        assert dict(trace.start_s) == {"a": 5, "b": 5, "d": 5}
+        assert texts(trace.jobs[0]) == ("", "LS", "", "Running")
+
+    @pytest.mark.parametrize(
+        ("name", "dropped", "repaired"),
+        [
+            ("default", {"cpu_only": 1088, "never_started": 861}, 2573),
+            ("gpuspec33", {"cpu_only": 1088, "never_started": 861}, 2573),
+            ("gpushare100", {"cpu_only": 1088, "never_started": 1173}, 5891),
+        ],
+    )
+    def test_the_public_lists(self, traces: Path, name: str, dropped: dict[str, int], repaired: int) -> None:
+        trace = read_trace(traces / f"alibaba-openb-2023/openb_pod_list_{name}.csv.gz", mode="repair")
+        kept = 8152 - sum(dropped.values())
+        assert counts(trace) == ("openb", 8152, kept, dropped, {"fractional_gpus": repaired})
+
+    def test_a_list_without_times_is_refused(self, traces: Path) -> None:
+        with pytest.raises(FileError, match="no column 'creation_time'; no column 'scheduled_time'"):
+            read_trace(traces / "alibaba-openb-2023/openb_pod_list_multigpu50.csv.gz", mode="repair")
+
+
+MODELS = {
+    "tiresias": ("job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n", "a,2,5,9,vgg11,60,1\n", 1),
+    "muri": (
+        "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,iteration_time,resource_time_0\n",
+        "a,2,5,9,vgg11,64,60,1,1,1\n",
+        0.001,
+    ),
+    "chronus": (
+        "job_id,user,num_gpu,submit_time,iterations,model_name,duration,interval,expect_time_list\n",
+        "a,vc,2,5,9,vgg11,60,1,1-2\n",
+        60,
+    ),
+    "elasticflow": (
+        "job_id,submit_time,real_iteration,model_name,ddl,batch_size,num_gpu,real_duration,duration,iteration\n",
+        "a,5,9,vgg11,9,64,2,60,60,9\n",
+        1,
+    ),
+}
+
+
+class TestTracesWithModels:
+    @pytest.mark.parametrize("name", MODELS)
+    def test_units(self, file: Path, name: str) -> None:
+        head, row, unit_s = MODELS[name]
+        trace = read(file, head + row, rebase=False)
+        assert counts(trace) == (name, 1, 1, {}, {})
+        assert rows(trace.jobs) == [("a", 5 * unit_s, 2, 60 * unit_s)]
+        assert texts(trace.jobs[0]) == ("", "vc" if name == "chronus" else "", "vgg11", "")
+        assert rows(read(file, head + row, rebase=False, time_unit="s").jobs) == [("a", 5, 2, 60)]
+
+    @pytest.mark.parametrize(
+        ("path", "expected", "longest_s"),
+        [
+            ("tiresias-nsdi19/60_job.csv", ("tiresias", 60, 60, {}, {}), 1800),
+            ("muri-sigcomm22/trace1.csv.gz", ("muri", 1494, 1494, {}, {}), 4_628_239),
+            ("muri-sigcomm22/trace4.csv.gz", ("muri", 2638, 2638, {}, {}), 4_014_063),
+            ("chronus-socc21/trace_job_Philly_SLO.csv.gz", ("chronus", 30940, 30735, {"cpu_only": 205}, {}), 4317 * 60),
+            ("chronus-socc21/trace_job_Philly_MIX2.csv.gz", ("chronus", 30940, 30746, {"cpu_only": 194}, {}), 259_020),
+            ("elasticflow-asplos23/philly_103959.csv", ("elasticflow", 876, 876, {}, {}), 1_792_395),
+        ],
+    )
+    def test_the_public_traces(self, traces: Path, path: str, expected: tuple[Any, ...], longest_s: float) -> None:
+        trace = read_trace(traces / path, mode="repair")
+        assert counts(trace) == expected
+        assert max(map(duration_s, trace.jobs)) == longest_s

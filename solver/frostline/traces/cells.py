@@ -16,6 +16,7 @@ __all__ = [
     "LATEST_S",
     "LONGEST_S",
     "MISSING",
+    "MOST_GPUS",
     "TIME_UNITS",
     "Timestamps",
     "duration",
@@ -25,6 +26,7 @@ __all__ = [
     "identifier",
     "instant",
     "lone_start",
+    "number",
     "start",
     "wait",
 ]
@@ -41,7 +43,9 @@ LONGEST_S = 9.0e9
 LATEST_S = 4.4e9
 """Instants lie within it, so that any two of them differ by less than ``LONGEST_S``."""
 
-_MOST_GPUS = 1_000_000
+MOST_GPUS = 1_000_000
+"""No job can hold more GPUs."""
+
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _SHORTEST_TIMESTAMP = len("2017-10-09 07:01")
@@ -71,12 +75,12 @@ def gpu_count(text: str) -> int:
     >>> gpu_count(" 8 "), gpu_count("8.0"), gpu_count("1e3")
     (8, 8, 1000)
     """
-    value = _number(text, "bad_gpus", "bad_gpus")
+    value = number(text, "bad_gpus", "bad_gpus")
     if value == -1:
         raise BrokenRuleError("missing_value")
     if value == 0:
         raise BrokenRuleError("cpu_only")
-    if not 0 < value <= _MOST_GPUS:
+    if not 0 < value <= MOST_GPUS:
         raise BrokenRuleError("bad_gpus")
     if value != int(value):
         raise BrokenRuleError("fractional_gpus", math.ceil(value))
@@ -91,7 +95,7 @@ def duration(text: str, unit: tuple[float, float]) -> float:
     >>> duration("90", TIME_UNITS["min"])
     5400.0
     """
-    value = _number(text, infinite="not_finite_duration") * unit[0] / unit[1]
+    value = number(text, infinite="not_finite_duration") * unit[0] / unit[1]
     if value < 0:
         raise BrokenRuleError("negative_duration")
     if value == 0:
@@ -109,7 +113,7 @@ def instant(text: str, unit: tuple[float, float]) -> float:
     >>> instant("-1500", TIME_UNITS["ms"])
     -1.5
     """
-    return _within_range(_number(text) * unit[0] / unit[1])
+    return _within_range(number(text) * unit[0] / unit[1])
 
 
 def start(text: str, read: Callable[[str], float], optional: bool = False) -> float:
@@ -171,7 +175,7 @@ def _optional(text: str, unit: tuple[float, float], rule: str) -> float:
     if _is_missing(text):
         return math.nan
     try:
-        value = _number(text)
+        value = number(text)
     except BrokenRuleError as broken:
         raise BrokenRuleError(rule, math.nan) from broken
     if abs(value * unit[0] / unit[1]) >= LONGEST_S:
@@ -262,8 +266,14 @@ def _in_zone(moment: datetime, zone: tzinfo) -> float:
     return earliest
 
 
-def _number(text: str, word: str = "not_a_number", infinite: str = "not_a_number") -> float:
-    """Finite number of a plain literal; ``word`` and ``infinite`` name the rules that other text breaks."""
+def number(text: str, word: str = "not_a_number", infinite: str = "not_a_number") -> float:
+    """Finite number of a plain literal; ``word`` and ``infinite`` name the rules that other text breaks.
+
+    Examples
+    --------
+    >>> number(" 2.5 ")
+    2.5
+    """
     try:
         value = float(text)
     except ValueError:

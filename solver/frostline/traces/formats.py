@@ -7,7 +7,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from frostline.errors import UnknownNameError
-from frostline.traces.layout import TraceFormat, plain
+from frostline.traces.gpu_counts import percent_gpus, shared_gpus
+from frostline.traces.layout import Computed, TraceFormat, plain
+from frostline.traces.pai import begins_as_task, task_table
 from frostline.traces.philly_json import begins_as_json_list, job_log_table
 from frostline.traces.table import first_lines, open_text
 
@@ -109,8 +111,142 @@ _EAGLE = TraceFormat(
     timestamps=True,
     same_id="numbered",
 )
+_HELIOS = TraceFormat(
+    name="helios",
+    origin="SenseTime Helios 2020, cluster_log.csv: naive local times",
+    columns=MappingProxyType(
+        {
+            "id": ("job_id",),
+            "submit": ("submit_time",),
+            "gpus": ("gpu_num",),
+            "duration": ("duration",),
+            "start": ("start_time",),
+            "end": ("end_time",),
+            "user": ("user",),
+            "group": ("vc",),
+            "status": ("state",),
+        }
+    ),
+    signature=frozenset({"gpu_num", "cpu_num", "vc", "queue"}),
+    timestamps=True,
+)
+_ACME = TraceFormat(
+    name="acme",
+    origin=(
+        "Shanghai AI Laboratory Acme 2023, trace_seren.csv and trace_kalos.csv: times with offset. Run times are ends "
+        "minus starts, for durations of Kalos count from the submission; types of workload are the groups"
+    ),
+    columns=MappingProxyType(
+        {
+            "id": ("job_id",),
+            "submit": ("submit_time",),
+            "gpus": ("gpu_num",),
+            "start": ("start_time",),
+            "end": ("end_time",),
+            "user": ("user",),
+            "group": ("type",),
+            "status": ("state",),
+        }
+    ),
+    signature=frozenset({"gpu_num", "gpu_time", "type"}),
+    timestamps=True,
+)
+_PAI = TraceFormat(
+    name="pai",
+    origin=(
+        "Alibaba PAI 2020, pai_task_table, with or without its header: tasks of a job run together, on the instances "
+        "times the hundredths of a GPU of each. Submissions are starts, for the table tells no others"
+    ),
+    columns=MappingProxyType(
+        {
+            "id": ("job_name",),
+            "submit": ("start_time",),
+            "gpus": ("plan_gpu",),
+            "start": ("start_time",),
+            "end": ("end_time",),
+            "name": ("task_name",),
+            "status": ("status",),
+            "instances": ("inst_num",),
+        }
+    ),
+    signature=frozenset({"plan_gpu", "inst_num"}),
+    begins=begins_as_task,
+    table=task_table,
+    same_id="merged",
+    ruled_out=MappingProxyType({"status": {"Running": "unfinished", "Waiting": "never_started"}}),
+    computed=MappingProxyType({"gpus": Computed(("gpus", "instances"), percent_gpus)}),
+)
+_OPENB = TraceFormat(
+    name="openb",
+    origin=(
+        "Alibaba cluster-trace-gpu-v2023, openb_pod_list: pods, some of which ask for thousandths of one GPU; classes "
+        "of service are the groups"
+    ),
+    columns=MappingProxyType(
+        {
+            "id": ("name",),
+            "submit": ("creation_time",),
+            "gpus": ("num_gpu",),
+            "start": ("scheduled_time",),
+            "end": ("deletion_time",),
+            "group": ("qos",),
+            "status": ("pod_phase", "pod_phrase"),
+            "milli": ("gpu_milli",),
+        }
+    ),
+    signature=frozenset({"num_gpu", "gpu_milli"}),
+    ruled_out=MappingProxyType({"status": {"Pending": "never_started"}}),
+    computed=MappingProxyType({"gpus": Computed(("gpus", "milli"), shared_gpus)}),
+)
+_MODELS = {
+    "id": ("job_id",),
+    "submit": ("submit_time",),
+    "gpus": ("num_gpu",),
+    "duration": ("duration",),
+    "name": ("model_name",),
+}
+_MURI = TraceFormat(
+    name="muri",
+    origin="Muri 2022, jobs of four virtual clusters of Philly with random models: milliseconds",
+    columns=MappingProxyType(_MODELS),
+    signature=frozenset({"num_gpu", "iteration_time", "resource_time_0"}),
+    time_unit="ms",
+)
+_CHRONUS = TraceFormat(
+    name="chronus",
+    origin="Chronus 2021, jobs of Philly with deadlines: minutes, as the size of the numbers tells",
+    columns=MappingProxyType(_MODELS | {"group": ("user",)}),
+    signature=frozenset({"num_gpu", "expect_time_list"}),
+    time_unit="min",
+)
+_ELASTICFLOW = TraceFormat(
+    name="elasticflow",
+    origin="ElasticFlow 2023, jobs of one virtual cluster of Philly with random models and deadlines",
+    columns=MappingProxyType(_MODELS),
+    signature=frozenset({"num_gpu", "ddl", "real_duration"}),
+)
+_TIRESIAS = TraceFormat(
+    name="tiresias",
+    origin="Tiresias 2019, jobs with models",
+    columns=MappingProxyType(_MODELS),
+    signature=frozenset({"num_gpu", "submit_time", "iterations", "model_name"}),
+)
 
-_ALL = (_FROSTLINE, _PHILLY, _PHILLY_JSON, _ITP, _EAGLE)
+_ALL = (
+    _FROSTLINE,
+    _PHILLY,
+    _PHILLY_JSON,
+    _ITP,
+    _HELIOS,
+    _ACME,
+    _PAI,
+    _OPENB,
+    _MURI,
+    _CHRONUS,
+    _ELASTICFLOW,
+    _TIRESIAS,
+    _EAGLE,
+)
 
 TRACE_FORMATS: Mapping[str, TraceFormat] = MappingProxyType({fmt.name: fmt for fmt in _ALL})
 """The formats by name; a header is taken for the first whose signature fits it, or for frostline's own."""

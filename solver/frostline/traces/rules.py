@@ -24,6 +24,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "fractional_gpus": "must be a whole number of GPUs; repair rounds it up",
         "id_blanks": "must not begin or end with a blank; repair strips it where no other job has that id",
         "invalid_bytes": "must be UTF-8; repair replaces the bytes in texts by U+FFFD",
+        "incomplete_job": "runs together with a task that cannot be read; repair keeps none of the job",
         "inverted": "must not lie before the start",
         "job_part": "tells of a part of a job that has a row of its own, which is no fault",
         "merged_task": "runs together with other tasks of its job, which gets the sum of their GPUs; no fault",
@@ -38,6 +39,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "out_of_range": "lies outside the range of times; is the time unit right?",
         "repeated_id": "must belong to one job only; repair keeps none of them",
         "start_before_submit": "must not lie before the submission; repair keeps the duration and forgets the start",
+        "unfinished": "must have ended",
         "zero_duration": "must be above 0",
     }
 )

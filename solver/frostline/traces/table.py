@@ -7,7 +7,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -126,8 +126,17 @@ def first_lines(lines: Iterable[str]) -> list[str]:
     return head
 
 
-def csv_table(lines: Iterable[str], path: Path | str) -> Table:
+def csv_table(lines: Iterable[str], path: Path | str, header: Sequence[str] | None = None) -> Table:
     """Table of comma-separated lines, the first of which may tell the version of frostline's own format.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        The lines.
+    path : Path or str
+        Their file, for errors.
+    header : sequence of str, optional
+        Names of the columns where the lines do not begin with them.
 
     Raises
     ------
@@ -140,18 +149,20 @@ def csv_table(lines: Iterable[str], path: Path | str) -> Table:
     [(2, ['a', 'b\\nc']), (4, ['d', 'e'])]
     """
     lines = iter(lines)
+    if header is not None:
+        return Table(list(header), _rows(lines, 0, path))
     first = next(lines, "")
     if first.startswith("#"):
         _check_version(first, path)
         rows = _rows(lines, 1, path)
     else:
         rows = _rows(chain([first], lines), 0, path)
-    line, header = next(rows, (0, []))
-    if not header:
+    line, names = next(rows, (0, []))
+    if not names:
         raise FileError(path, "is empty")
-    if broken := text_fault("".join(header)):
+    if broken := text_fault("".join(names)):
         raise FileError(path, f"line {line}: the header is not text ({broken})")
-    return Table(header, rows)
+    return Table(names, rows)
 
 
 def _rows(lines: Iterator[str], before: int, path: Path | str) -> Iterator[tuple[int, list[str]]]:

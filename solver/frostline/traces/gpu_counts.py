@@ -1,0 +1,49 @@
+"""GPUs of a job where a trace tells them otherwise than as one whole number.
+
+Every function takes the texts of cells, and whether fractions are rounded up by instance of a task; it returns a whole
+number or raises ``BrokenRuleError``.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from frostline.traces.cells import MISSING, MOST_GPUS, gpu_count, number
+from frostline.traces.rules import BrokenRuleError
+
+__all__ = ["percent_gpus", "shared_gpus"]
+
+
+def percent_gpus(percent: str, instances: str, by_instance: bool = False) -> int:
+    """GPUs of a task of PAI: hundredths of a GPU that each instance asks for, and the number of instances.
+
+    Examples
+    --------
+    >>> percent_gpus("50", "4"), percent_gpus("800.0", "2")
+    (2, 16)
+    """
+    if percent.strip() in MISSING:
+        raise BrokenRuleError("cpu_only")
+    if number(percent, "bad_gpus", "bad_gpus") == 0:
+        raise BrokenRuleError("cpu_only")
+    share, count = Fraction(percent.strip()) / 100, gpu_count(instances)
+    if not 0 < share * count <= MOST_GPUS:
+        raise BrokenRuleError("bad_gpus")
+    if (share if by_instance else share * count).denominator != 1:
+        raise BrokenRuleError("fractional_gpus", math.ceil(share) * count if by_instance else math.ceil(share * count))
+    return int(share * count)
+
+
+def shared_gpus(gpus: str, milli: str, by_instance: bool = False) -> int:
+    """GPUs of a pod of openb: whole ones, but thousandths of a GPU count where it asks for one.
+
+    Examples
+    --------
+    >>> shared_gpus("8", "1000"), shared_gpus("1", "1000")
+    (8, 1)
+    """
+    whole = gpu_count(gpus)
+    if whole != 1 or milli.strip() in MISSING:
+        return whole
+    return gpu_count(str(number(milli, "bad_gpus", "bad_gpus") / 1000))

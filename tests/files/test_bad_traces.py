@@ -16,6 +16,11 @@ HEAD = "id,submit_s,gpus,duration_s\n"
 ENDS = "job_id,submit,start,end,n_gpu\n"
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n"
 PAI_TASK = "good,w,1,Terminated,0,60,600,9,100,T4\n"
+SWF_REST = " ".join(["-1"] * 13)
+SACCT = (
+    "JobID|State|Submit|Start|End|Elapsed|AllocTRES\n"
+    "good|COMPLETED|2023-01-01T00:00:00|2023-01-01T00:00:00|2023-01-01T00:01:00|00:01:00|gres/gpu=1\n"
+)
 GOOD = "good,0,1,60\n"
 GOOD_ENDS = "good,0,0,60,1\n"
 GOOD_PHILLY = "2017-10-09 07:01:55,66.0,1,66.0,11cb48\n"
@@ -236,6 +241,33 @@ CASES = {
         ("status='Waiting'", "line 2: plan_gpu='' must be at least 1 (cpu_only)"),
         {"cpu_only": 1},
     ),
+    "swf_short_line": Case(
+        f"; comment\n1 0 -1 60 1 {SWF_REST}\n2 0 -1 60\n",
+        ("line 3: fields='4' must be as many as in the header (18)",),
+        {"field_count": 1},
+        kept=("1",),
+    ),
+    "swf_never_ran": Case(
+        f"1 0 -1 60 1 {SWF_REST}\n2 0 -1 0 1 {SWF_REST}\n",
+        ("line 2: run_time='0' must be above 0",),
+        {"zero_duration": 1},
+        kept=("1",),
+    ),
+    "sacct_running": Case(
+        f"{SACCT}b|RUNNING|2023-01-01T00:00:00|2023-01-01T00:00:00|Unknown|00:09:00|gres/gpu=1\n",
+        ("line 3: State='RUNNING' must have ended (unfinished)",),
+        {"unfinished": 1},
+    ),
+    "sacct_elapsed": Case(
+        f"{SACCT}b|FAILED|2023-01-01T00:00:00|2023-01-01T00:00:00|2023-01-01T00:01:00|00:00:0x|gres/gpu=1\n",
+        ("line 3: Elapsed='00:00:0x' must be a finite number (not_a_number)",),
+        {"not_a_number": 1},
+    ),
+    "sacct_cancelled_before_it_started": Case(
+        f"{SACCT}b|CANCELLED by 7|2023-01-01T00:00:00|None|2023-01-01T00:01:00|00:00:00|gres/gpu=1\n",
+        ("line 3: Elapsed='00:00:00' must be above 0 (zero_duration)",),
+        {"zero_duration": 1},
+    ),
     "several_in_one_row": Case(
         f"{HEAD}{GOOD}b,noon,0.5,-3\n",
         ("submit_s='noon'", "gpus='0.5'", "duration_s='-3'"),
@@ -337,6 +369,9 @@ WHOLE_FILE = {
         "no column 'duration'; format 'philly'",
     ),
     "twice": ("bad.csv", b"id,submit,submit_s,gpus,duration\na,0,5,1,9\n", "columns 'submit' and 'submit_s' both hold"),
+    "swf_comments": ("bad.swf", b"; nothing\n;\n", "holds no jobs"),
+    "sacct_header": ("bad.txt", b"JobID|State\xff|Submit\n", "line 1: the header is not text (invalid_bytes)"),
+    "sacct_no_gpus": ("bad.txt", b"JobID|State|Submit|Elapsed\n", "no column 'alloctres' (or reqtres)"),
     "json_no_jobs": ("bad.json", b"[]", "holds no jobs"),
     "json_cut": ("bad.json", b'[\n{"jobid":', "is not JSON: Expecting value at line 2 column 10"),
     "json_no_comma": ("bad.json", b"[{}\n{}]", "is not JSON: Expecting ',' or ']' at line 2 column 1"),

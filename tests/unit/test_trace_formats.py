@@ -267,3 +267,151 @@ class TestTracesWithModels:
         trace = read_trace(traces / path, mode="repair")
         assert counts(trace) == expected
         assert max(map(duration_s, trace.jobs)) == longest_s
+
+
+class TestSwf:
+    LINE = "{job} {submit} {wait} {run} {allocated} -1 -1 {requested} {time} -1 {status} 7 -1 3 -1 -1 -1 -1\n"
+
+    def job(self, **cells: object) -> str:
+        usual = {"job": 1, "submit": 5, "wait": 10, "run": 60, "allocated": 8, "requested": 8, "time": 90, "status": 1}
+        return self.LINE.format(**usual | cells)
+
+    def test_columns(self, file: Path) -> None:
+        lines = [
+            "; Version: 2.2\n",
+            ";\n",
+            "\n",
+            self.job(),
+            self.job(job=2, wait=-1, allocated=-1, requested=4, time=-1),
+        ]
+        trace = read(file, "".join(lines) + "  " + self.job(job=3, submit=7.5, wait="-0.0", run="0.25", status=0))
+        assert counts(trace) == ("swf", 3, 3, {}, {})
+        assert rows(trace.jobs) == [("1", 0, 8, 60), ("2", 0, 4, 60), ("3", 2.5, 8, 0.25)]
+        assert [texts(job) for job in trace.jobs[::2]] == [("7", "", "3", "completed"), ("7", "", "3", "failed")]
+        assert [job.estimate_s for job in trace.jobs] == [90, None, 90]
+        assert dict(trace.start_s) == {"1": 10, "3": 2.5}
+        assert trace.report.coverage["average_cpu_time"] == 0
+
+    def test_minus_one_is_missing(self, file: Path) -> None:
+        text = self.job() + self.job(job=2, run=-1, status=5) + self.job(job=3, allocated=-1, requested=-1)
+        with pytest.raises(TraceError) as caught:
+            read(file, text)
+        assert caught.value.faults == (
+            "line 2: run_time='' must not be missing (missing_value)",
+            "line 3: allocated_processors='' must not be missing (missing_value)",
+        )
+
+    @pytest.mark.parametrize("mode", ["strict", "repair"])
+    def test_parts_of_a_run_are_no_jobs(self, file: Path, mode: str) -> None:
+        text = self.job() + "".join(self.job(status=status) for status in (2, 3, 4))
+        assert counts(read(file, text, mode=mode)) == ("swf", 4, 1, {"job_part": 3}, {})
+
+    def test_the_public_sample(self, traces: Path) -> None:
+        trace = read_trace(traces / "swf-evalys/easy_mediumWL_smallPF.swf.gz")
+        assert counts(trace) == ("swf", 800, 800, {}, {})
+        first = next(job for job in trace.jobs if job.id == "2050")
+        assert (first.release_s, first.gpus, duration_s(first), first.estimate_s) == (2739.599152, 2, 6.609, 67)
+        assert len(trace.start_s) == 800
+        assert {job.status for job in trace.jobs} == {"completed"}
+
+
+class TestSacct:
+    HEAD = "JobID|User|Account|JobName|State|Submit|Start|End|Elapsed|Timelimit|AllocTRES|ReqTRES\n"
+    STAMPS = "2023-01-01T00:00:00|2023-01-01T00:00:10|2023-01-02T01:00:10"
+
+    def row(self, job: str = "1", state: str = "COMPLETED", name: str = "n", held: str = "gres/gpu=2,node=1") -> str:
+        return f"{job}|u|acc|{name}|{state}|{self.STAMPS}|1-01:00:00|2-00:00:00|billing=1,{held}|cpu=1,gres/gpu=9\n"
+
+    def test_columns(self, file: Path) -> None:
+        steps = self.row("1.batch", name="batch") + self.row("1.extern") + self.row("1.0")
+        trace = read(file, self.HEAD + self.row() + steps + self.row("2_7", "CANCELLED by 1000", held="gres/gpu:a=4"))
+        assert counts(trace) == ("sacct", 5, 2, {"job_part": 3}, {})
+        assert rows(trace.jobs) == [("1", 0, 2, 90_000), ("2_7", 0, 4, 90_000)]
+        assert texts(trace.jobs[1]) == ("u", "acc", "n", "CANCELLED")
+        assert [job.estimate_s for job in trace.jobs] == [172_800, 172_800]
+        assert dict(trace.start_s) == {"1": 10, "2_7": 10}
+
+    @pytest.mark.parametrize("delimiter", ["|", "|#", "||"])
+    @pytest.mark.parametrize("newline", ["\n", "\r\n"])
+    def test_texts_with_line_breaks(self, file: Path, delimiter: str, newline: str) -> None:
+        text = self.HEAD + self.row("1", name="a\n\nb,\"c'") + self.row("2") + self.row("3", name="\n")
+        trace = read(file, text.replace("|", delimiter).replace("\n", newline))
+        assert [(job.id, job.name) for job in trace.jobs] == [("1", "a\n\nb,\"c'"), ("2", "n"), ("3", "\n")]
+
+    def test_lines_of_records(self, file: Path) -> None:
+        text = self.HEAD + self.row("1", name="a\nb") + "4|u\n" + self.row("2", name="a|b") + self.row("3") + "5|cut"
+        with pytest.raises(TraceError) as caught:
+            read(file, text)
+        assert caught.value.faults == (
+            "line 4: fields='2' must be as many as in the header (12) (field_count)",
+            "line 5: fields='13' must be as many as in the header (12) (field_count)",
+            "line 7: fields='2' must be as many as in the header (12) (field_count)",
+        )
+        assert counts(read(file, text, mode="repair")) == ("sacct", 5, 2, {"field_count": 3}, {})
+
+    def test_bytes_that_are_no_text(self, file: Path) -> None:
+        text = (self.HEAD + self.row("1", name="a*b") + self.row("2*")).encode().replace(b"*", b"\xcf")
+        with pytest.raises(
+            TraceError, match=r"line 2: JobName='a\\udccfb' must be UTF-8 \(invalid_bytes\); line 3: JobID"
+        ):
+            read(file, text)
+        trace = read(file, text, mode="repair")
+        assert counts(trace) == ("sacct", 2, 1, {"invalid_bytes": 1}, {"invalid_bytes": 1})
+        assert trace.jobs[0].name == "a�b"
+
+    def test_gpus(self, file: Path) -> None:
+        held = ["gres/gpu=8,gres/gpu:a100=8", "gres/gpu:a100=2,gres/gpu:h100=1", "node=1", "gres/gpu=x"]
+        text = self.HEAD + "".join(self.row(str(i), held=told) for i, told in enumerate(held))
+        asked = self.row("asked").replace("billing=1,gres/gpu=2,node=1", "")
+        trace = read(file, text + asked + asked.replace("asked", "none").replace("cpu=1,gres/gpu=9", ""), mode="repair")
+        assert {job.id: job.gpus for job in trace.jobs} == {"0": 8, "1": 3, "asked": 9}
+        assert trace.report.dropped == {"bad_gpus": 1, "cpu_only": 1, "missing_value": 1}
+
+    @pytest.mark.parametrize(
+        ("state", "rule"), [("RUNNING", "unfinished"), ("PENDING", "never_started"), ("REQUEUED", "unfinished")]
+    )
+    def test_jobs_that_have_not_ended(self, file: Path, state: str, rule: str) -> None:
+        text = self.HEAD + self.row() + self.row("2", state).replace("2023-01-02T01:00:10", "Unknown")
+        assert counts(read(file, text, mode="repair")) == ("sacct", 2, 1, {rule: 1}, {})
+        with pytest.raises(TraceError) as caught:
+            read(file, text)
+        assert len(caught.value.faults) == 1
+
+    @pytest.mark.parametrize(
+        ("cell", "seconds"),
+        [
+            ("01:00:30", 3630),
+            ("2-00:00:00", 172_800),
+            ("02:30", 150),
+            ("00:01.5", 1.5),
+            ("90", 90),
+            ("UNLIMITED", None),
+        ],
+    )
+    def test_limits(self, file: Path, cell: str, seconds: float | None) -> None:
+        trace = read(file, self.HEAD + self.row().replace("2-00:00:00", cell))
+        assert trace.jobs[0].estimate_s == seconds
+
+    @pytest.mark.parametrize("column", ["ElapsedRaw", "Elapsed|ElapsedRaw", ""])
+    def test_other_columns_of_run_times(self, file: Path, column: str) -> None:
+        run = {"ElapsedRaw": "90000|", "Elapsed|ElapsedRaw": "1-01:00:00|90000|", "": ""}[column]
+        text = self.HEAD.replace("Elapsed|", f"{column}|" if column else "") + self.row().replace("1-01:00:00|", run)
+        assert rows(read(file, text).jobs) == [("1", 0, 2, 90_000)]
+
+    def test_the_public_samples(self, traces: Path) -> None:
+        def sample(name: str) -> Path:
+            return traces / f"slurm-gcm/sample-sacct-{name}.txt.gz"
+
+        broken = read_trace(sample("output-invalid-utf8"))
+        assert counts(broken) == ("sacct", 11, 2, {"job_part": 9}, {})
+        assert rows(broken.jobs) == [("3557891", 0, 8, 99), ("3557892", 598, 1, 7212)]
+        assert [job.estimate_s for job in broken.jobs] == [5400, 7200]
+        several = read_trace(sample("multiple-multiline"), mode="repair")
+        assert counts(several) == ("sacct", 6, 1, {"job_part": 2, "unfinished": 3}, {})
+        assert rows(several.jobs) == [("201729", 0, 1024, 79_396)]
+        assert dict(several.start_s) == {"201729": 16_356}
+        for name, steps in (("output", 68), ("running-first300", 300)):
+            with pytest.raises(FileError, match=f"holds no job that can be kept: {steps} rows, job_part: {steps}"):
+                read_trace(sample(name))
+        with pytest.raises(FileError, match=r"no column 'submit'; no column 'alloctres' \(or reqtres\)"):
+            read_trace(sample("output-midnight-edge-case"), mode="repair")

@@ -6,6 +6,7 @@ Every function takes the text of a cell and returns its value or raises ``Broken
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
@@ -19,6 +20,8 @@ __all__ = [
     "MOST_GPUS",
     "TIME_UNITS",
     "Timestamps",
+    "clock_duration",
+    "clock_estimate",
     "duration",
     "end",
     "estimate",
@@ -48,6 +51,8 @@ MOST_GPUS = 1_000_000
 
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+_CLOCK = re.compile(r"(?:([0-9]{1,9})-)?(?:([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{1,2}(?:\.[0-9]+)?)")
+_NO_LIMIT = frozenset({"UNLIMITED", "Partition_Limit"})
 _SHORTEST_TIMESTAMP = len("2017-10-09 07:01")
 
 
@@ -181,6 +186,38 @@ def _optional(text: str, unit: tuple[float, float], rule: str) -> float:
     if abs(value * unit[0] / unit[1]) >= LONGEST_S:
         raise BrokenRuleError(rule, math.nan)
     return math.nan if value == -1 else value * unit[0] / unit[1]
+
+
+def clock_duration(text: str, unit: tuple[float, float]) -> float:
+    """Run time in seconds, as a number or as days, hours, minutes and seconds.
+
+    Examples
+    --------
+    >>> clock_duration("1-02:00:30", TIME_UNITS["s"]), clock_duration("02:00.5", TIME_UNITS["s"])
+    (93630.0, 120.5)
+    """
+    return duration(text, unit) if (clock_s := _clock_s(text)) is None else duration(str(clock_s), TIME_UNITS["s"])
+
+
+def clock_estimate(text: str, unit: tuple[float, float]) -> float:
+    """Run time asked for in seconds, nan where it is missing or without limit; otherwise as :func:`clock_duration`.
+
+    Examples
+    --------
+    >>> clock_estimate("2-00:00:00", TIME_UNITS["s"]), clock_estimate("UNLIMITED", TIME_UNITS["s"])
+    (172800.0, nan)
+    """
+    if text.strip() in _NO_LIMIT:
+        return math.nan
+    return estimate(text, unit) if (clock_s := _clock_s(text)) is None else estimate(str(clock_s), TIME_UNITS["s"])
+
+
+def _clock_s(text: str) -> float | None:
+    match = _CLOCK.fullmatch(text.strip())
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 def end(text: str, read: Callable[[str], float], start_s: float, optional: bool = False) -> float:

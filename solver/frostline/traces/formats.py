@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from frostline.errors import UnknownNameError
-from frostline.traces.gpu_counts import percent_gpus, shared_gpus
+from frostline.traces.cells import clock_duration, clock_estimate
+from frostline.traces.gpu_counts import first_gpus, percent_gpus, shared_gpus, slurm_gpus
 from frostline.traces.layout import Computed, TraceFormat, plain
 from frostline.traces.pai import begins_as_task, task_table
 from frostline.traces.philly_json import begins_as_json_list, job_log_table
+from frostline.traces.sacct import begins_as_sacct, sacct_table
+from frostline.traces.swf import begins_as_swf, swf_table
 from frostline.traces.table import first_lines, open_text
 
 __all__ = ["TRACE_FORMATS", "TraceFormat", "format_of_file", "format_of_line", "recognise", "trace_format"]
@@ -198,6 +202,72 @@ _OPENB = TraceFormat(
     ruled_out=MappingProxyType({"status": {"Pending": "never_started"}}),
     computed=MappingProxyType({"gpus": Computed(("gpus", "milli"), shared_gpus)}),
 )
+_SWF = TraceFormat(
+    name="swf",
+    origin="Standard Workload Format of the Parallel Workloads Archive: processors stand for GPUs, -1 is not known",
+    columns=MappingProxyType(
+        {
+            "id": ("job",),
+            "submit": ("submit",),
+            "gpus": ("allocated_processors",),
+            "duration": ("run_time",),
+            "wait": ("wait",),
+            "estimate": ("requested_time",),
+            "user": ("user",),
+            "group": ("group",),
+            "name": ("executable",),
+            "status": ("status",),
+            "requested": ("requested_processors",),
+        }
+    ),
+    begins=begins_as_swf,
+    table=swf_table,
+    part=("status", re.compile("[234]")),
+    computed=MappingProxyType({"gpus": Computed(("gpus", "requested"), first_gpus)}),
+)
+_UNFINISHED = (
+    "COMPLETING",
+    "CONFIGURING",
+    "REQUEUED",
+    "REQUEUE_FED",
+    "REQUEUE_HOLD",
+    "RESIZING",
+    "RUNNING",
+    "SUSPENDED",
+)
+_SACCT = TraceFormat(
+    name="sacct",
+    origin="Slurm, sacct --parsable2: naive local times; accounts are the groups, steps are no jobs",
+    columns=MappingProxyType(
+        {
+            "id": ("jobid",),
+            "submit": ("submit",),
+            "gpus": ("alloctres", "reqtres"),
+            "duration": ("elapsed", "elapsedraw"),
+            "start": ("start",),
+            "end": ("end",),
+            "estimate": ("timelimit",),
+            "user": ("user",),
+            "group": ("account",),
+            "name": ("jobname",),
+            "status": ("state",),
+            "requested": ("reqtres",),
+        }
+    ),
+    begins=begins_as_sacct,
+    table=sacct_table,
+    timestamps=True,
+    preferred=True,
+    part=("id", re.compile(r"[^.]*\..*", re.DOTALL)),
+    ruled_out=MappingProxyType({"status": dict.fromkeys(_UNFINISHED, "unfinished") | {"PENDING": "never_started"}}),
+    computed=MappingProxyType(
+        {
+            "gpus": Computed(("gpus", "requested"), slurm_gpus),
+            "duration": Computed(("duration",), clock_duration),
+            "estimate": Computed(("estimate",), clock_estimate),
+        }
+    ),
+)
 _MODELS = {
     "id": ("job_id",),
     "submit": ("submit_time",),
@@ -246,6 +316,8 @@ _ALL = (
     _ELASTICFLOW,
     _TIRESIAS,
     _EAGLE,
+    _SWF,
+    _SACCT,
 )
 
 TRACE_FORMATS: Mapping[str, TraceFormat] = MappingProxyType({fmt.name: fmt for fmt in _ALL})

@@ -12,7 +12,40 @@ from fractions import Fraction
 from frostline.traces.cells import MISSING, MOST_GPUS, gpu_count, number
 from frostline.traces.rules import BrokenRuleError
 
-__all__ = ["percent_gpus", "shared_gpus"]
+__all__ = ["first_gpus", "percent_gpus", "shared_gpus", "slurm_gpus"]
+
+_GPU = "gres/gpu"
+
+
+def first_gpus(allocated: str, requested: str, by_instance: bool = False) -> int:
+    """GPUs that a job held or, where that is not known, those it asked for.
+
+    Examples
+    --------
+    >>> first_gpus("4", "8"), first_gpus("", "8")
+    (4, 8)
+    """
+    return gpu_count(requested if allocated.strip() in MISSING else allocated)
+
+
+def slurm_gpus(allocated: str, requested: str, by_instance: bool = False) -> int:
+    """GPUs among the trackable resources of Slurm that a job held or, where none are told, those it asked for.
+
+    GPUs of a type are added up where no total is told.
+
+    Examples
+    --------
+    >>> slurm_gpus("billing=97,cpu=1,gres/gpu=8,node=1", ""), slurm_gpus("", "gres/gpu:a100=2,gres/gpu:h100=1")
+    (8, 3)
+    """
+    told = requested if allocated.strip() in MISSING else allocated
+    if told.strip() in MISSING:
+        raise BrokenRuleError("missing_value")
+    counts = dict(part.partition("=")[::2] for part in told.strip().split(","))
+    if _GPU in counts:
+        return gpu_count(counts[_GPU])
+    typed = [gpu_count(count) for name, count in counts.items() if name.startswith(f"{_GPU}:")]
+    return gpu_count(str(sum(typed)))
 
 
 def percent_gpus(percent: str, instances: str, by_instance: bool = False) -> int:

@@ -268,6 +268,18 @@ CASES = {
         ("line 3: Elapsed='00:00:00' must be above 0 (zero_duration)",),
         {"zero_duration": 1},
     ),
+    "gavel_unknown_model": Case(
+        "A3C\tc\t-n\t1\t900\t6.0\t1\nB3D\tc\t-n\t1\t900\t6.0\t1\n",
+        ("line 2: total_steps='900' must be steps of a job whose steps per second are known (unknown_throughput)",),
+        {"unknown_throughput": 1},
+        kept=("1",),
+    ),
+    "gavel_no_steps": Case(
+        "A3C\tc\t-n\t1\t900\t6.0\t1\nA3C\tc\t-n\t1\t0\t6.0\t1\n",
+        ("line 2: total_steps='0' must be above 0 (zero_duration)",),
+        {"zero_duration": 1},
+        kept=("1",),
+    ),
     "several_in_one_row": Case(
         f"{HEAD}{GOOD}b,noon,0.5,-3\n",
         ("submit_s='noon'", "gpus='0.5'", "duration_s='-3'"),

@@ -182,11 +182,12 @@ class TestPai:
         trace = read(file, self.task("a", 1, 100) + self.task("b", 1, percent), mode="repair")
         assert trace.report.dropped == {"bad_gpus": 1}
 
-    @pytest.mark.parametrize(("instances", "rule"), [("", "missing_value"), ("2.5", "fractional_gpus"), ("-1", "")])
+    @pytest.mark.parametrize(("instances", "rule"), [("", "missing_value"), ("2.5", "bad_gpus"), ("-1", "bad_gpus")])
     def test_bad_instances(self, file: Path, instances: str, rule: str) -> None:
         text = self.task("a", 1, 100) + self.task("b", instances, 100)
         with pytest.raises(TraceError, match=f"line 2: plan_gpu='100' .*{rule}"):
             read(file, text)
+        assert read(file, text, mode="repair").report.dropped == {rule: 1}
 
 
 class TestOpenb:
@@ -203,6 +204,11 @@ class TestOpenb:
         assert rows(trace.jobs) == [("a", 0, 8, 85), ("b", 0, 1, 85), ("d", 0, 1, 85)]
         assert dict(trace.start_s) == {"a": 5, "b": 5, "d": 5}
         assert texts(trace.jobs[0]) == ("", "LS", "", "Running")
+
+    @pytest.mark.parametrize("milli", ["1001", "-5", "half", "nan"])
+    def test_bad_shares(self, file: Path, milli: str) -> None:
+        text = f"{self.HEAD}scheduled_time\n" + self.pod("a", 1, 1000) + self.pod("b", 1, milli)
+        assert read(file, text, mode="repair").report.dropped == {"bad_gpus": 1}
 
     @pytest.mark.parametrize(
         ("name", "dropped", "repaired"),
@@ -360,12 +366,13 @@ class TestSacct:
         assert trace.jobs[0].name == "a�b"
 
     def test_gpus(self, file: Path) -> None:
-        held = ["gres/gpu=8,gres/gpu:a100=8", "gres/gpu:a100=2,gres/gpu:h100=1", "node=1", "gres/gpu=x"]
+        held = ["gres/gpu=8,gres/gpu:a100=8", "gres/gpu:a100=2,gres/gpu:h100=1,gres/gpu:v100=0", "node=1"]
+        held += ["gres/gpu=x", "gres/gpu:a100=1.5,gres/gpu:h100=8"]
         text = self.HEAD + "".join(self.row(str(i), held=told) for i, told in enumerate(held))
         asked = self.row("asked").replace("billing=1,gres/gpu=2,node=1", "")
         trace = read(file, text + asked + asked.replace("asked", "none").replace("cpu=1,gres/gpu=9", ""), mode="repair")
         assert {job.id: job.gpus for job in trace.jobs} == {"0": 8, "1": 3, "asked": 9}
-        assert trace.report.dropped == {"bad_gpus": 1, "cpu_only": 1, "missing_value": 1}
+        assert trace.report.dropped == {"bad_gpus": 2, "cpu_only": 1, "missing_value": 1}
 
     @pytest.mark.parametrize(
         ("state", "rule"), [("RUNNING", "unfinished"), ("PENDING", "never_started"), ("REQUEUED", "unfinished")]
@@ -415,3 +422,58 @@ class TestSacct:
                 read_trace(sample(name))
         with pytest.raises(FileError, match=r"no column 'submit'; no column 'alloctres' \(or reqtres\)"):
             read_trace(sample("output-midnight-edge-case"), mode="repair")
+
+
+class TestGavel:
+    def test_ten_fields(self, file: Path) -> None:
+        jobs = [("A3C", 7176, 1, 5), ("LM (batch size 10)", 6151, 8, 2.5), ("A3C", 7176, 2, 9), ("GPT", 7, 1, 9)]
+        lines = [
+            f"{name}\tpython3 main.py\trl\t-n\t1\t{steps}\t{gpus}\t1\t-1.0\t{at}\n" for name, steps, gpus, at in jobs
+        ]
+        trace = read(file, "".join(lines), mode="repair")
+        assert counts(trace) == ("gavel", 4, 2, {"unknown_throughput": 2}, {})
+        assert [(job.id, job.release_s, job.gpus, job.name) for job in trace.jobs] == [
+            ("2", 0, 8, "LM (batch size 10)"),
+            ("1", 2.5, 1, "A3C"),
+        ]
+        assert list(map(duration_s, trace.jobs)) == pytest.approx([6151 / 615.0934647748222, 7176 / 7.175767179667988])
+        with pytest.raises(TraceError, match=r"line 4: total_steps='7' .* \(unknown_throughput\)$"):
+            read(file, "".join(lines[:2] + lines[:1] + lines[3:]))
+
+    def test_gpus_that_cannot_be_read_leave_no_run_time(self, file: Path) -> None:
+        good = "A3C\tpython3 main.py\trl\t-n\t1\t90\t1\t1\t-1.0\t5\n"
+        trace = read(file, good + good.replace("\t90\t1\t", "\t90\t1.5\t"), mode="repair")
+        assert (len(trace.jobs), trace.report.dropped) == (1, {"unknown_throughput": 1})
+
+    def test_seven_fields_do_not_mix_with_ten(self, file: Path) -> None:
+        lines = [
+            "A3C\tpython3 main.py\t-n\t1\t823303\t6.0\t7\n",
+            "A3C\tpython3 main.py\trl\t-n\t1\t90\t1\t1\t-1.0\t5\n",
+        ]
+        trace = read(file, "".join(lines), mode="repair")
+        assert counts(trace) == ("gavel-philly", 2, 1, {"field_count": 1}, {})
+        assert rows(trace.jobs) == [("1", 0, 7, pytest.approx(100_000, abs=0.1))]
+
+    def test_run_times_of_round_hours(self, traces: Path) -> None:
+        trace = read_trace(traces / "gavel-osdi20/physical/debug.trace")
+        assert counts(trace) == ("gavel", 14, 14, {}, {})
+        times = sorted(map(duration_s, trace.jobs))
+        assert sum(round(time_s + 0.1) % 100 == 0 for time_s in times) >= 8
+
+    def test_run_times_are_those_of_philly(self, traces: Path) -> None:
+        philly = read_trace(traces / "philly-2017/philly.csv.gz")
+        same = agreeing = read_rows = 0
+        for path in sorted((traces / "gavel-osdi20/msr-seed0").glob("*.trace.gz")):
+            trace = read_trace(path)
+            assert counts(trace)[0] == "gavel-philly"
+            read_rows += counts(trace)[1]
+            cluster = [job for job in philly.jobs if job.group == path.name.split(".")[0]]
+            times: dict[tuple[float, int], list[float]] = {}
+            for job in cluster:
+                times.setdefault((job.release_s - cluster[0].release_s, job.gpus), []).append(duration_s(job))
+            for job in trace.jobs:
+                if len(known := times.get((job.release_s, job.gpus), [])) == 1:
+                    same += 1
+                    agreeing += abs(duration_s(job) - known[0]) <= 3.1
+        assert read_rows == 15_264
+        assert (same, agreeing) == (1803, 1636)

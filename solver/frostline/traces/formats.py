@@ -9,6 +9,14 @@ from types import MappingProxyType
 
 from frostline.errors import UnknownNameError
 from frostline.traces.cells import clock_duration, clock_estimate
+from frostline.traces.gavel import (
+    begins_as_gavel,
+    begins_as_gavel_philly,
+    gavel_duration,
+    gavel_philly_duration,
+    gavel_philly_table,
+    gavel_table,
+)
 from frostline.traces.gpu_counts import first_gpus, percent_gpus, shared_gpus, slurm_gpus
 from frostline.traces.layout import Computed, TraceFormat, plain
 from frostline.traces.pai import begins_as_task, task_table
@@ -268,6 +276,30 @@ _SACCT = TraceFormat(
         }
     ),
 )
+_STEPS = {
+    "submit": ("arrival_time",),
+    "gpus": ("gpus",),
+    "duration": ("total_steps",),
+    "name": ("job_type",),
+}
+_GAVEL = TraceFormat(
+    name="gavel",
+    origin="Gavel 2020, traces of ten fields behind tabs: run times are steps over throughputs on V100 GPUs",
+    columns=MappingProxyType(_STEPS),
+    begins=begins_as_gavel,
+    table=gavel_table,
+    numbered=True,
+    computed=MappingProxyType({"duration": Computed(("duration", "name", "gpus"), gavel_duration)}),
+)
+_GAVEL_PHILLY = TraceFormat(
+    name="gavel-philly",
+    origin="Gavel 2020, traces of seven fields behind tabs, made from Philly: run times are those of Philly",
+    columns=MappingProxyType(_STEPS),
+    begins=begins_as_gavel_philly,
+    table=gavel_philly_table,
+    numbered=True,
+    computed=MappingProxyType({"duration": Computed(("duration", "name"), gavel_philly_duration)}),
+)
 _MODELS = {
     "id": ("job_id",),
     "submit": ("submit_time",),
@@ -316,6 +348,8 @@ _ALL = (
     _ELASTICFLOW,
     _TIRESIAS,
     _EAGLE,
+    _GAVEL,
+    _GAVEL_PHILLY,
     _SWF,
     _SACCT,
 )

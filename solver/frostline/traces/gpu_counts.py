@@ -44,7 +44,7 @@ def slurm_gpus(allocated: str, requested: str, by_instance: bool = False) -> int
     counts = dict(part.partition("=")[::2] for part in told.strip().split(","))
     if _GPU in counts:
         return gpu_count(counts[_GPU])
-    typed = [gpu_count(count) for name, count in counts.items() if name.startswith(f"{_GPU}:")]
+    typed = [_whole(count) for name, count in counts.items() if name.startswith(f"{_GPU}:")]
     return gpu_count(str(sum(typed)))
 
 
@@ -60,7 +60,7 @@ def percent_gpus(percent: str, instances: str, by_instance: bool = False) -> int
         raise BrokenRuleError("cpu_only")
     if number(percent, "bad_gpus", "bad_gpus") == 0:
         raise BrokenRuleError("cpu_only")
-    share, count = Fraction(percent.strip()) / 100, gpu_count(instances)
+    share, count = Fraction(percent.strip()) / 100, _whole(instances)
     if not 0 < share * count <= MOST_GPUS:
         raise BrokenRuleError("bad_gpus")
     if (share if by_instance else share * count).denominator != 1:
@@ -79,4 +79,15 @@ def shared_gpus(gpus: str, milli: str, by_instance: bool = False) -> int:
     whole = gpu_count(gpus)
     if whole != 1 or milli.strip() in MISSING:
         return whole
-    return gpu_count(str(number(milli, "bad_gpus", "bad_gpus") / 1000))
+    share = number(milli, "bad_gpus", "bad_gpus") / 1000
+    if share > 1:
+        raise BrokenRuleError("bad_gpus")
+    return gpu_count(str(share))
+
+
+def _whole(text: str) -> int:
+    """Whole number of which something else is made, so that nothing can stand in for it."""
+    value = number(text, "bad_gpus", "bad_gpus")
+    if value < 0 or value != int(value):
+        raise BrokenRuleError("bad_gpus")
+    return int(value)

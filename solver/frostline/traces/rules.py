@@ -40,6 +40,7 @@ RULES: Mapping[str, str] = MappingProxyType(
         "repeated_id": "must belong to one job only; repair keeps none of them",
         "start_before_submit": "must not lie before the submission; repair keeps the duration and forgets the start",
         "unfinished": "must have ended",
+        "unknown_throughput": "must be steps of a job whose steps per second are known",
         "zero_duration": "must be above 0",
     }
 )

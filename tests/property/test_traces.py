@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from frostline.errors import FileError, TraceError
@@ -76,50 +76,6 @@ def test_a_written_trace_reads_the_same(jobs: list[Job], name: str) -> None:
         assert path.read_bytes() == first
     assert trace.jobs == in_order(jobs)
     assert trace.report.rows_read == trace.report.rows_kept == len(jobs)
-
-
-NUMBERS_AS_TEXT = st.none() | st.integers(0, 10**6).map(str)
-
-
-@given(JOBS, st.data())
-def test_a_workload_in_the_standard_format_reads_the_same(jobs: list[Job], data: st.DataObject) -> None:
-    assume(all(job.release_s != -1 for job in jobs))
-    numbered = [
-        job.replace(
-            id=str(number),
-            user=data.draw(NUMBERS_AS_TEXT) or "",
-            group=data.draw(NUMBERS_AS_TEXT) or "",
-            name=data.draw(NUMBERS_AS_TEXT) or "",
-            status=data.draw(st.sampled_from(["", "failed", "completed", "cancelled"])),
-        )
-        for number, job in enumerate(jobs)
-    ]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "log.swf"
-        path.write_text("; Version: 2.2\n" + "".join(map(swf_line, numbered)), encoding="utf-8")
-        assert read_trace(path, rebase=False).jobs == in_order(numbered)
-
-
-def swf_line(job: Job) -> str:
-    code = {"": "-1", "failed": "0", "completed": "1", "cancelled": "5"}[job.status]
-    estimate = "-1" if job.estimate_s is None else repr(job.estimate_s)
-    run = f"{job.id} {job.release_s!r} -1 {known_duration_s(job)!r} {job.gpus} -1 -1 -1 {estimate} -1 {code}"
-    return f"{run} {job.user or -1} {job.group or -1} {job.name or -1} -1 -1 -1 -1\n"
-
-
-@given(
-    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0|\r"), max_size=12), min_size=1, max_size=6),
-    st.sampled_from(["|", "|#"]),
-)
-def test_names_of_slurm_jobs_hold_any_text(names: list[str], bar: str) -> None:
-    head = ["JobID", "JobName", "State", "Submit", "Elapsed", "AllocTRES"]
-    jobs = [
-        [str(i), name, "COMPLETED", "2023-01-01T00:00:00", "00:01:00", "gres/gpu=1"] for i, name in enumerate(names)
-    ]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "jobs.txt"
-        path.write_bytes("".join(bar.join(row) + "\n" for row in [head, *jobs]).encode())
-        assert [job.name for job in read_trace(path).jobs] == names
 
 
 @given(

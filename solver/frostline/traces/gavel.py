@@ -102,5 +102,5 @@ def _rates() -> Mapping[str, Any]:
 
 def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     for line, text in enumerate(lines, 1):
-        if text.strip():
-            yield line, text.rstrip("\r\n").split("\t")
+        if cells := text.rstrip("\r\n"):
+            yield line, cells.split("\t")

@@ -11,7 +11,7 @@ import pytest
 
 from frostline.errors import FileError, TraceError
 from frostline.problem.job import Fixed, Job
-from frostline.traces import Trace, read_trace
+from frostline.traces import RULES, TRACE_FORMATS, Trace, read_trace
 
 
 def rows(jobs: Sequence[Job]) -> list[tuple[str, float, int, float]]:
@@ -48,6 +48,11 @@ def read(file: Path, text: str | bytes, **options: Any) -> Trace:
 @pytest.fixture
 def traces(shared: Path) -> Path:
     return shared / "data/traces"
+
+
+def test_the_documentation_knows_every_format_and_rule() -> None:
+    text = (Path(__file__).parents[2] / "docs/traces.md").read_text(encoding="utf-8")
+    assert [name for name in [*TRACE_FORMATS, *RULES] if f"`{name}`" not in text] == []
 
 
 class TestPhillyJson:
@@ -343,6 +348,10 @@ class TestSacct:
         text = self.HEAD + self.row("1", name="a\n\nb,\"c'") + self.row("2") + self.row("3", name="\n")
         trace = read(file, text.replace("|", delimiter).replace("\n", newline))
         assert [(job.id, job.name) for job in trace.jobs] == [("1", "a\n\nb,\"c'"), ("2", "n"), ("3", "\n")]
+
+    def test_bars_at_the_ends_of_lines(self, file: Path) -> None:
+        trace = read(file, (self.HEAD + self.row()).replace("\n", "|\n"))
+        assert (rows(trace.jobs), trace.report.ignored_columns) == ([("1", 0, 2, 90_000)], ("",))
 
     def test_lines_of_records(self, file: Path) -> None:
         text = self.HEAD + self.row("1", name="a\nb") + "4|u\n" + self.row("2", name="a|b") + self.row("3") + "5|cut"

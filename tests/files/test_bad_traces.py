@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 
 from frostline.errors import FileError, TraceError
-from frostline.traces import RULES, read_trace
+from frostline.traces import RULES, TRACE_FORMATS, read_trace
 
 HEAD = "id,submit_s,gpus,duration_s\n"
 ENDS = "job_id,submit,start,end,n_gpu\n"
@@ -410,6 +410,16 @@ def test_a_bad_file_is_one_error_in_both_modes(
         read_trace(path, mode=mode)
     assert says in str(caught.value)
     assert type(caught.value) is FileError
+
+
+@pytest.mark.parametrize("name", TRACE_FORMATS)
+@pytest.mark.parametrize("content", ["", "\n\n", "{}", "x y\n\nz", "\0", "1\t2\n"])
+@pytest.mark.parametrize("mode", ["strict", "repair"])
+def test_a_file_of_another_format(name: str, content: str, mode: Literal["strict", "repair"], tmp_path: Path) -> None:
+    path = tmp_path / "bad"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(FileError, match="bad: "):
+        read_trace(path, format=name, mode=mode)
 
 
 def test_nothing_left(tmp_path: Path) -> None:

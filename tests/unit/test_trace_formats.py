@@ -76,6 +76,19 @@ class TestPhillyJson:
         assert texts(trace.jobs[0]) == ("u", "v", "", "Pass")
         assert dict(trace.start_s) == {"a": 30, "b": 600}
 
+    @pytest.mark.parametrize("first", [(), (0,)])
+    def test_gpus_of_the_first_attempt_that_tells_them(self, file: Path, first: tuple[int, ...]) -> None:
+        begin = self.attempt("2017-10-07 01:00:30", None, *first)
+        attempts = [begin, self.attempt(None, None, 4, 2), self.attempt(None, "2017-10-07 01:01:30", 1)]
+        assert rows(read(file, json.dumps([self.job("a", *attempts)])).jobs) == [("a", 0, 6, 60)]
+
+    def test_a_job_on_no_gpu(self, file: Path) -> None:
+        jobs = [
+            self.job(name, self.attempt("2017-10-07 01:00:30", "2017-10-07 01:01:30", n))
+            for n, name in [(1, "a"), (0, "b")]
+        ]
+        assert counts(read(file, json.dumps(jobs), mode="repair")) == ("philly-json", 2, 1, {"cpu_only": 1}, {})
+
     def test_lines_of_jobs(self, file: Path) -> None:
         late = self.job("late", self.attempt("2017-10-07 01:00:30", "None", 1))
         jobs = [self.job("never"), late, self.job("bare", {"start_time": "x", "end_time": "y", "detail": []})]
@@ -170,7 +183,7 @@ class TestPai:
 
     def test_tasks_of_a_job_run_together(self, file: Path) -> None:
         text = self.task("a", 2, 100, "10,60") + self.task("b", 1, 100, "5,9") + self.task("a", 1, 50, "7,90")
-        text += self.task("a", 3, "", "0,99", name="ps") + self.task("c", 1, "", name="ps")
+        text += self.task("a", 3, "", "0,99", name="ps") + self.task("c", 1, 0.0, name="ps")
         trace = read(file, text, mode="repair")
         assert rows(trace.jobs) == [("b", 0, 1, 4), ("a", 2, 3, 83)]
         assert counts(trace) == ("pai", 5, 2, {"cpu_only": 2, "merged_task": 1}, {"fractional_gpus": 1})
@@ -448,6 +461,10 @@ class TestGavel:
         assert list(map(duration_s, trace.jobs)) == pytest.approx([6151 / 615.0934647748222, 7176 / 7.175767179667988])
         with pytest.raises(TraceError, match=r"line 4: total_steps='7' .* \(unknown_throughput\)$"):
             read(file, "".join(lines[:2] + lines[:1] + lines[3:]))
+
+    def test_a_header_behind_tabs_is_not_taken_for_a_job(self, file: Path) -> None:
+        with pytest.raises(FileError, match="no column 'id'"):
+            read(file, "\t".join(["id", "submit_s", "gpus", "duration_s", "user", "group", "name"]) + "\n")
 
     def test_gpus_that_cannot_be_read_leave_no_run_time(self, file: Path) -> None:
         good = "A3C\tpython3 main.py\trl\t-n\t1\t90\t1\t1\t-1.0\t5\n"

@@ -94,7 +94,13 @@ _ITP = TraceFormat(
     name="itp",
     origin="Microsoft ITP 2021, the traces of ElasticFlow",
     columns=MappingProxyType(
-        {"id": ("job_id",), "submit": ("submission_time",), "duration": ("duration",), "gpus": ("num_gpu",)}
+        {
+            "id": ("job_id",),
+            "submit": ("submission_time",),
+            "duration": ("duration",),
+            "gpus": ("num_gpu",),
+            "name": ("model_name",),
+        }
     ),
     signature=frozenset({"submission_time", "num_gpu"}),
 )

@@ -8,7 +8,7 @@ throughputs that were not published and are inferred from the run times of the s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -41,7 +41,7 @@ def begins_as_gavel(line: str) -> bool:
     >>> begins_as_gavel("\\t".join(["A3C", "python3 main.py", "rl", "-n", "1", "9000", "1", "1", "-1.0", "0"]))
     True
     """
-    return line.count("\t") == len(_TEN) - 1
+    return _begins(line, _TEN)
 
 
 def begins_as_gavel_philly(line: str) -> bool:
@@ -52,7 +52,12 @@ def begins_as_gavel_philly(line: str) -> bool:
     >>> begins_as_gavel_philly("\\t".join(["A3C", "python3 main.py", "-n", "1", "9000", "6.0", "1"]))
     True
     """
-    return line.count("\t") == len(_SEVEN) - 1
+    return _begins(line, _SEVEN)
+
+
+def _begins(line: str, header: Sequence[str]) -> bool:
+    cells = line.rstrip("\r\n").split("\t")
+    return len(cells) == len(header) and cells[header.index("total_steps")].strip().isdecimal()
 
 
 def gavel_table(lines: Iterable[str], path: Path | str) -> Table:

@@ -1,7 +1,7 @@
 """Rows of ``cluster_job_log``, the JSON log of jobs of the Microsoft Philly trace.
 
 A job that was restarted has several attempts. It runs from the start of the first to the end of the last, on the GPUs
-of the first, as in the analysis that its authors published with the trace.
+of the first that tells them, as in the analysis that its authors published with the trace.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ def _row(job: object) -> list[str]:
     if not attempts:
         return [*texts, "0", "", "", ""]
     ends = (_text(attempts[0].get("start_time", "")), _text(attempts[-1].get("end_time", "")))
-    return [*texts, str(len(attempts)), _gpus(attempts[0]), *ends]
+    told = list(map(_gpus, attempts))
+    gpus = next((count for count in told if count not in ("", "0")), told[0])
+    return [*texts, str(len(attempts)), gpus, *ends]
 
 
 def _gpus(attempt: dict[str, Any]) -> str:

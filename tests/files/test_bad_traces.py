@@ -10,11 +10,17 @@ from typing import Literal
 import pytest
 
 from frostline.errors import FileError, TraceError
-from frostline.traces import RULES, read_trace
+from frostline.traces import RULES, TRACE_FORMATS, read_trace
 
 HEAD = "id,submit_s,gpus,duration_s\n"
 ENDS = "job_id,submit,start,end,n_gpu\n"
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n"
+PAI_TASK = "good,w,1,Terminated,0,60,600,9,100,T4\n"
+SWF_REST = " ".join(["-1"] * 13)
+SACCT = (
+    "JobID|State|Submit|Start|End|Elapsed|AllocTRES\n"
+    "good|COMPLETED|2023-01-01T00:00:00|2023-01-01T00:00:00|2023-01-01T00:01:00|00:01:00|gres/gpu=1\n"
+)
 GOOD = "good,0,1,60\n"
 GOOD_ENDS = "good,0,0,60,1\n"
 GOOD_PHILLY = "2017-10-09 07:01:55,66.0,1,66.0,11cb48\n"
@@ -49,6 +55,13 @@ def duration(cell: str, rule: str) -> Case:
 def submit(cell: str, rule: str) -> Case:
     """Case of a bad submission."""
     return Case(f"{HEAD}{GOOD}b,{cell},1,9\n", (f"line 3: submit_s={cell!r} ", f"({rule})"), {rule: 1})
+
+
+def job_log(*jobs: str) -> str:
+    """Job log of Philly with a good job on its second line and others on those that follow."""
+    attempt = '{"start_time":"2017-10-09 07:01:55","end_time":"2017-10-09 07:02:55","detail":[{"gpus":["gpu0"]}]}'
+    good = f'{{"jobid":"good","submitted_time":"2017-10-09 07:01:55","attempts":[{attempt}]}}'
+    return "[\n" + ",\n".join([good, *(job.replace("ATTEMPT", attempt) for job in jobs)]) + "\n]\n"
 
 
 def stamp(cell: str, rule: str = "bad_timestamp") -> Case:
@@ -186,6 +199,87 @@ CASES = {
     "impossible_date": stamp("2017-02-30 07:01:55"),
     "seconds_for_timestamp": stamp("1507532515"),
     "offset_only_here": stamp("2017-10-09 07:01:55+08:00"),
+    "philly_json_without_attempts": Case(
+        job_log('{"jobid":"b","submitted_time":"2017-10-09 07:01:55","attempts":[]}'),
+        ("line 3: attempts='0' must have been started (never_started)",),
+        {"never_started": 1},
+    ),
+    "philly_json_without_submission": Case(
+        job_log('{"jobid":"b","submitted_time":null,"attempts":[ATTEMPT]}'),
+        ("line 3: submitted_time='' must not be missing",),
+        {"missing_value": 1},
+    ),
+    "philly_json_lone_surrogate": Case(
+        job_log(r'{"jobid":"b","user":"\ud800","submitted_time":"2017-10-09 07:01:55","attempts":[ATTEMPT]}'),
+        ("line 3: user='\\ud800' must be UTF-8 (invalid_bytes)",),
+        repaired={"invalid_bytes": 1},
+        kept=("b", "good"),
+    ),
+    "pai_running": Case(
+        f"{PAI_TASK}b,w,1,Running,5,,600,9,100,T4\n",
+        ("line 2: status='Running' must have ended (unfinished)",),
+        {"unfinished": 1},
+    ),
+    "pai_waiting": Case(
+        f"{PAI_TASK}b,w,1,Waiting,,,600,9,100,T4\n",
+        ("line 2: status='Waiting' must have been started (never_started)",),
+        {"never_started": 1},
+    ),
+    "pai_part_of_a_job": Case(
+        f"{PAI_TASK}b,w,1,Failed,5,4,600,9,100,T4\nb,w,1,Terminated,5,9,600,9,100,T4\n",
+        ("line 2: end_time='4' must not lie before the start (inverted)",),
+        {"inverted": 1, "incomplete_job": 1},
+    ),
+    "pai_percent": Case(
+        f"{PAI_TASK}b,w,3,Failed,5,9,600,9,25,T4\n",
+        ("line 2: plan_gpu='25' must be a whole number of GPUs (fractional_gpus)",),
+        repaired={"fractional_gpus": 1},
+        kept=("good", "b"),
+    ),
+    "pai_no_gpu": Case(
+        f"{PAI_TASK}b,w,3,Waiting,5,9,600,9,,T4\n",
+        ("status='Waiting'", "line 2: plan_gpu='' must be at least 1 (cpu_only)"),
+        {"cpu_only": 1},
+    ),
+    "swf_short_line": Case(
+        f"; comment\n1 0 -1 60 1 {SWF_REST}\n2 0 -1 60\n",
+        ("line 3: fields='4' must be as many as in the header (18)",),
+        {"field_count": 1},
+        kept=("1",),
+    ),
+    "swf_never_ran": Case(
+        f"1 0 -1 60 1 {SWF_REST}\n2 0 -1 0 1 {SWF_REST}\n",
+        ("line 2: run_time='0' must be above 0",),
+        {"zero_duration": 1},
+        kept=("1",),
+    ),
+    "sacct_running": Case(
+        f"{SACCT}b|RUNNING|2023-01-01T00:00:00|2023-01-01T00:00:00|Unknown|00:09:00|gres/gpu=1\n",
+        ("line 3: State='RUNNING' must have ended (unfinished)",),
+        {"unfinished": 1},
+    ),
+    "sacct_elapsed": Case(
+        f"{SACCT}b|FAILED|2023-01-01T00:00:00|2023-01-01T00:00:00|2023-01-01T00:01:00|00:00:0x|gres/gpu=1\n",
+        ("line 3: Elapsed='00:00:0x' must be a finite number (not_a_number)",),
+        {"not_a_number": 1},
+    ),
+    "sacct_cancelled_before_it_started": Case(
+        f"{SACCT}b|CANCELLED by 7|2023-01-01T00:00:00|None|2023-01-01T00:01:00|00:00:00|gres/gpu=1\n",
+        ("line 3: Elapsed='00:00:00' must be above 0 (zero_duration)",),
+        {"zero_duration": 1},
+    ),
+    "gavel_unknown_model": Case(
+        "A3C\tc\t-n\t1\t900\t6.0\t1\nB3D\tc\t-n\t1\t900\t6.0\t1\n",
+        ("line 2: total_steps='900' must be steps of a job whose steps per second are known (unknown_throughput)",),
+        {"unknown_throughput": 1},
+        kept=("1",),
+    ),
+    "gavel_no_steps": Case(
+        "A3C\tc\t-n\t1\t900\t6.0\t1\nA3C\tc\t-n\t1\t0\t6.0\t1\n",
+        ("line 2: total_steps='0' must be above 0 (zero_duration)",),
+        {"zero_duration": 1},
+        kept=("1",),
+    ),
     "several_in_one_row": Case(
         f"{HEAD}{GOOD}b,noon,0.5,-3\n",
         ("submit_s='noon'", "gpus='0.5'", "duration_s='-3'"),
@@ -217,7 +311,8 @@ def test_repair_counts_every_row(case: Case, tmp_path: Path) -> None:
 def test_every_rule_has_a_case() -> None:
     met = {rule for case in CASES.values() for rule in [*case.dropped, *case.repaired]}
     # Met in tests of options and formats, for they are no faults of a file alone.
-    assert set(RULES) - met == {"ambiguous_timestamp", "array_task", "duplicate_row"}
+    others = {"ambiguous_timestamp", "array_task", "duplicate_row", "job_part", "merged_task"}
+    assert set(RULES) - met == others
 
 
 def test_message_lists_twenty_and_counts_the_rest(tmp_path: Path) -> None:
@@ -286,6 +381,20 @@ WHOLE_FILE = {
         "no column 'duration'; format 'philly'",
     ),
     "twice": ("bad.csv", b"id,submit,submit_s,gpus,duration\na,0,5,1,9\n", "columns 'submit' and 'submit_s' both hold"),
+    "swf_comments": ("bad.swf", b"; nothing\n;\n", "holds no jobs"),
+    "sacct_header": ("bad.txt", b"JobID|State\xff|Submit\n", "line 1: the header is not text (invalid_bytes)"),
+    "sacct_no_gpus": ("bad.txt", b"JobID|State|Submit|Elapsed\n", "no column 'alloctres' (or reqtres)"),
+    "json_no_jobs": ("bad.json", b"[]", "holds no jobs"),
+    "json_cut": ("bad.json", b'[\n{"jobid":', "is not JSON: Expecting value at line 2 column 10"),
+    "json_no_comma": ("bad.json", b"[{}\n{}]", "is not JSON: Expecting ',' or ']' at line 2 column 1"),
+    "json_comma_too_many": ("bad.json", b"[{},\n]", "is not JSON: Expecting value at line 2 column 1"),
+    "json_rest": ("bad.json", b"[{}]\n[]", "is not JSON: Extra data at line 2 column 1"),
+    "json_deep": ("bad.json", b"[" * 200_000, "is nested too deeply"),
+    "json_digits": ("bad.json", b'[{"a":' + b"1" * 5000 + b"}]", "holds a whole number with too many digits"),
+    "json_no_object": ("bad.json", b"[{},\n5]", "line 2: a job must be an object"),
+    "json_twice": ("bad.json", b'[{"jobid":"a","jobid":"b"}]', "line 1: an object names a member twice"),
+    "json_attempts": ("bad.json", b'[{"attempts":{}}]', "line 1: attempts must be a list of objects"),
+    "json_gpus": ("bad.json", b'[{"attempts":[{"detail":[{"gpus":8}]}]}]', "line 1: gpus must be a list"),
     "semicolons": ("bad.csv", b"id;submit;gpus;duration\na;0;1;9\n", "columns of the file: id;submit;gpus;duration"),
 }
 
@@ -301,6 +410,16 @@ def test_a_bad_file_is_one_error_in_both_modes(
         read_trace(path, mode=mode)
     assert says in str(caught.value)
     assert type(caught.value) is FileError
+
+
+@pytest.mark.parametrize("name", TRACE_FORMATS)
+@pytest.mark.parametrize("content", ["", "\n\n", "{}", "x y\n\nz", "\0", "1\t2\n"])
+@pytest.mark.parametrize("mode", ["strict", "repair"])
+def test_a_file_of_another_format(name: str, content: str, mode: Literal["strict", "repair"], tmp_path: Path) -> None:
+    path = tmp_path / "bad"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(FileError, match="bad: "):
+        read_trace(path, format=name, mode=mode)
 
 
 def test_nothing_left(tmp_path: Path) -> None:

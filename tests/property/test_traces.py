@@ -53,6 +53,15 @@ JOBS = st.lists(
 )
 NUMBERS = ["0", "1", "8", " 2 ", "1e3", "-1", "-5", "0.5", "nan", "inf", "", "None", "x", "1_0", "1e400", "3e9", "٣"]
 CELLS = st.sampled_from(["a", "b", " a", "c", "j\0", "\udcff", *NUMBERS])
+STARTS = [
+    b";\n",
+    b"JobID|Submit|Start|End|AllocTRES\n1|",
+    b"",
+    b"id,submit,gpus,duration\n",
+    b"\x1f\x8b",
+    b"[",
+    b'[{"jobid":"a","attempts":[',
+]
 NUMBER_CELLS = st.sampled_from(NUMBERS)
 
 
@@ -98,7 +107,7 @@ def test_every_row_is_accounted_for(rows: list[tuple[str, ...]], timed: tuple[st
                 read_trace(path, duplicates=duplicates)
 
 
-@given(st.binary(max_size=200), st.sampled_from([b"", b"id,submit,gpus,duration\n", b"\x1f\x8b"]))
+@given(st.binary(max_size=200), st.sampled_from(STARTS))
 def test_any_bytes_are_a_trace_or_a_file_error(data: bytes, before: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.csv"

@@ -17,6 +17,7 @@ from frostline.problem.instance import Instance
 from frostline.problem.job import Job, Locality
 from frostline.report.workload import trace_summary
 from frostline.traces import ReadReport, read_trace, rescale_load, take
+from frostline.traces.formats import format_of_file
 from frostline.traces.library import FAMILIES, instance_names, load_named_instance
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Reading",
     "Workload",
     "as_locality",
+    "is_trace_file",
     "read_instance",
     "read_workload",
     "shipped_instance",
@@ -40,7 +42,7 @@ class Reading:
 
     Parameters
     ----------
-    format, time_unit, zone, duplicates : str or None
+    format, time_unit, zone, duplicates, fractions : str or None
         Of a trace; see :func:`~frostline.traces.reader.read_trace`.
     mode : {"strict", "repair"} or None
         Whether a trace with bad rows is refused or repaired.
@@ -57,6 +59,7 @@ class Reading:
     time_unit: str | None = None
     zone: str | None = None
     duplicates: str | None = None
+    fractions: str | None = None
     locality: str | None = None
     jobs: int | None = None
     load: float | None = None
@@ -138,11 +141,16 @@ def _instance(source: str) -> Instance | None:
     if (shipped := shipped_instance(source)) is not None:
         return shipped
     if source and Path(source).exists():
-        return load_instance(source) if source.endswith(JSON_ENDINGS) else None
+        return None if is_trace_file(source) else load_instance(source)
     of_family = source.partition("/")[0] in FAMILIES
     if source.endswith((*JSON_ENDINGS, *CSV_ENDINGS)) or (Path(source).name != source and not of_family):
         raise FileError(source, "no such file or folder")
     raise UnknownNameError("trace file or instance", source, instance_names())
+
+
+def is_trace_file(path: str) -> bool:
+    """Whether a file that exists is to be read as a trace: all but our own JSON documents are."""
+    return not path.endswith(JSON_ENDINGS) or format_of_file(path) is not None
 
 
 def _trace(source: str, cluster: Cluster | None, reading: Reading) -> Workload:
@@ -151,14 +159,15 @@ def _trace(source: str, cluster: Cluster | None, reading: Reading) -> Workload:
         source,
         format=reading.format or "auto",
         mode=reading.mode or "strict",
-        time_unit=cast(Literal["s", "ms", "min"], reading.time_unit or "s"),
+        time_unit=cast(Literal["s", "ms", "min"] | None, reading.time_unit),
         locality=locality,
         zone=reading.zone,
         duplicates=cast(Literal["keep", "drop"], reading.duplicates or "keep"),
+        fractions=cast(Literal["ceil_total", "ceil_per_instance"], reading.fractions or "ceil_total"),
     )
     file = Path(source).name
     provenance = {"trace": file, "format": trace.report.format, "mode": trace.report.mode}
-    name = file.removesuffix(".gz").removesuffix(".csv")
+    name = file.removesuffix(".gz").removesuffix(".csv").removesuffix(".json")
     return Workload(
         name=name,
         jobs=trace.jobs,
@@ -171,7 +180,7 @@ def _trace(source: str, cluster: Cluster | None, reading: Reading) -> Workload:
 
 def _refuse_trace_options(source: str, reading: Reading) -> None:
     mode = {"mode": f"--{reading.mode}"}
-    for name in ("format", "mode", "time_unit", "zone", "duplicates"):
+    for name in ("format", "mode", "time_unit", "zone", "duplicates", "fractions"):
         if getattr(reading, name) is not None:
             option = mode.get(name, f"--{name.replace('_', '-')}")
             raise UsageError(f"{option} is for traces; {source} is an instance")

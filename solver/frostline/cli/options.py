@@ -14,6 +14,7 @@ __all__ = [
     "ConfigOption",
     "DuplicatesOption",
     "FormatOption",
+    "FractionsOption",
     "FreeOption",
     "GlobalBatchOption",
     "GpuTypeOption",
@@ -113,7 +114,8 @@ ModeOption = Annotated[
     typer.Option("--strict/--repair", help="Refuse a trace with bad rows, or fix and drop them by rule, counted."),
 ]
 TimeUnitOption = Annotated[
-    str | None, typer.Option("--time-unit", metavar="s|ms|min", help="Unit of times in the trace; by default s.")
+    str | None,
+    typer.Option("--time-unit", metavar="s|ms|min", help="Unit of times in the trace; by default that of the format."),
 ]
 ZoneOption = Annotated[
     str | None,
@@ -123,6 +125,14 @@ DuplicatesOption = Annotated[
     str | None,
     typer.Option(
         "--duplicates", metavar="keep|drop", help="Rows of a trace that equal an earlier one; by default keep."
+    ),
+]
+FractionsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--fractions",
+        metavar="ceil_total|ceil_per_instance",
+        help="Where --repair rounds fractions of GPUs up: over all instances of a task, by default, or in each.",
     ),
 ]
 LocalityOption = Annotated[

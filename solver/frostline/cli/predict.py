@@ -14,6 +14,7 @@ from frostline.cli.options import (
     ConfigOption,
     DuplicatesOption,
     FormatOption,
+    FractionsOption,
     JobsOption,
     JsonOption,
     ModeOption,
@@ -65,6 +66,7 @@ def run(
     time_unit: TimeUnitOption = None,
     zone: ZoneOption = None,
     duplicates: DuplicatesOption = None,
+    fractions: FractionsOption = None,
     jobs: JobsOption = None,
     seed: SeedOption = 0,
     plot: Annotated[
@@ -91,6 +93,7 @@ def run(
         time_unit=time_unit,
         zone=zone,
         duplicates=duplicates,
+        fractions=fractions,
         jobs=jobs,
     )
     workload = read_workload(trace, None, None, reading)

@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from frostline.cli.group import UsageError
-from frostline.cli.inputs import Reading, Workload, read_workload
+from frostline.cli.inputs import CSV_ENDINGS, JSON_ENDINGS, Reading, Workload, is_trace_file, read_workload
 from frostline.cli.options import (
     ClusterOption,
     ConfigOption,
     DuplicatesOption,
     FormatOption,
+    FractionsOption,
     JsonOption,
     ModeOption,
     PoolOption,
@@ -52,6 +53,7 @@ def run(
     time_unit: TimeUnitOption = None,
     zone: ZoneOption = None,
     duplicates: DuplicatesOption = None,
+    fractions: FractionsOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
     config: ConfigOption = None,
@@ -69,6 +71,7 @@ def run(
         time_unit=time_unit,
         zone=zone,
         duplicates=duplicates,
+        fractions=fractions,
     )
     if kind in ("trace", "instance"):
         _show_workload(kind, read_workload(name, cluster, pool, reading), output)
@@ -82,8 +85,8 @@ def run(
 def _kind_of(name: str) -> str:
     """Kind of a file by what it holds, or of a name by who knows it."""
     is_file = bool(name) and Path(name).exists()
-    if is_file or name.endswith((".json", ".json.gz", ".csv", ".csv.gz")) or Path(name).name != name:
-        return _kind_of_file(name) if name.endswith((".json", ".json.gz")) else "trace"
+    if is_file or name.endswith((*JSON_ENDINGS, *CSV_ENDINGS)) or Path(name).name != name:
+        return _kind_of_file(name)
     if name in network_names():
         return "model"
     if name in instance_names():
@@ -92,6 +95,8 @@ def _kind_of(name: str) -> str:
 
 
 def _kind_of_file(path: str) -> str:
+    if not path.endswith(JSON_ENDINGS) or (Path(path).exists() and is_trace_file(path)):
+        return "trace"
     kind, _ = read_document(path, ["cluster", "instance", "network", "schedule"])
     return "model" if kind == "network" else kind
 

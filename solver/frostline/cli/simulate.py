@@ -16,6 +16,7 @@ from frostline.cli.options import (
     ConfigOption,
     DuplicatesOption,
     FormatOption,
+    FractionsOption,
     JobsOption,
     JsonOption,
     LoadOption,
@@ -81,6 +82,7 @@ def run(
     time_unit: TimeUnitOption = None,
     zone: ZoneOption = None,
     duplicates: DuplicatesOption = None,
+    fractions: FractionsOption = None,
     locality: LocalityOption = None,
     outages: Annotated[
         Path | None,
@@ -128,6 +130,7 @@ def run(
         time_unit=time_unit,
         zone=zone,
         duplicates=duplicates,
+        fractions=fractions,
         locality=locality,
         jobs=jobs,
         load=load,

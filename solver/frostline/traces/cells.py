@@ -6,6 +6,7 @@ Every function takes the text of a cell and returns its value or raises ``Broken
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
@@ -16,8 +17,11 @@ __all__ = [
     "LATEST_S",
     "LONGEST_S",
     "MISSING",
+    "MOST_GPUS",
     "TIME_UNITS",
     "Timestamps",
+    "clock_duration",
+    "clock_estimate",
     "duration",
     "end",
     "estimate",
@@ -25,6 +29,7 @@ __all__ = [
     "identifier",
     "instant",
     "lone_start",
+    "number",
     "start",
     "wait",
 ]
@@ -41,9 +46,13 @@ LONGEST_S = 9.0e9
 LATEST_S = 4.4e9
 """Instants lie within it, so that any two of them differ by less than ``LONGEST_S``."""
 
-_MOST_GPUS = 1_000_000
+MOST_GPUS = 1_000_000
+"""No job can hold more GPUs."""
+
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+_CLOCK = re.compile(r"(?:([0-9]{1,9})-)?(?:([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{1,2}(?:\.[0-9]+)?)")
+_NO_LIMIT = frozenset({"UNLIMITED", "Partition_Limit"})
 _SHORTEST_TIMESTAMP = len("2017-10-09 07:01")
 
 
@@ -71,12 +80,12 @@ def gpu_count(text: str) -> int:
     >>> gpu_count(" 8 "), gpu_count("8.0"), gpu_count("1e3")
     (8, 8, 1000)
     """
-    value = _number(text, "bad_gpus", "bad_gpus")
+    value = number(text, "bad_gpus", "bad_gpus")
     if value == -1:
         raise BrokenRuleError("missing_value")
     if value == 0:
         raise BrokenRuleError("cpu_only")
-    if not 0 < value <= _MOST_GPUS:
+    if not 0 < value <= MOST_GPUS:
         raise BrokenRuleError("bad_gpus")
     if value != int(value):
         raise BrokenRuleError("fractional_gpus", math.ceil(value))
@@ -91,7 +100,7 @@ def duration(text: str, unit: tuple[float, float]) -> float:
     >>> duration("90", TIME_UNITS["min"])
     5400.0
     """
-    value = _number(text, infinite="not_finite_duration") * unit[0] / unit[1]
+    value = number(text, infinite="not_finite_duration") * unit[0] / unit[1]
     if value < 0:
         raise BrokenRuleError("negative_duration")
     if value == 0:
@@ -109,7 +118,7 @@ def instant(text: str, unit: tuple[float, float]) -> float:
     >>> instant("-1500", TIME_UNITS["ms"])
     -1.5
     """
-    return _within_range(_number(text) * unit[0] / unit[1])
+    return _within_range(number(text) * unit[0] / unit[1])
 
 
 def start(text: str, read: Callable[[str], float], optional: bool = False) -> float:
@@ -171,12 +180,44 @@ def _optional(text: str, unit: tuple[float, float], rule: str) -> float:
     if _is_missing(text):
         return math.nan
     try:
-        value = _number(text)
+        value = number(text)
     except BrokenRuleError as broken:
         raise BrokenRuleError(rule, math.nan) from broken
     if abs(value * unit[0] / unit[1]) >= LONGEST_S:
         raise BrokenRuleError(rule, math.nan)
     return math.nan if value == -1 else value * unit[0] / unit[1]
+
+
+def clock_duration(text: str, unit: tuple[float, float]) -> float:
+    """Run time in seconds, as a number or as days, hours, minutes and seconds.
+
+    Examples
+    --------
+    >>> clock_duration("1-02:00:30", TIME_UNITS["s"]), clock_duration("02:00.5", TIME_UNITS["s"])
+    (93630.0, 120.5)
+    """
+    return duration(text, unit) if (clock_s := _clock_s(text)) is None else duration(str(clock_s), TIME_UNITS["s"])
+
+
+def clock_estimate(text: str, unit: tuple[float, float]) -> float:
+    """Run time asked for in seconds, nan where it is missing or without limit; otherwise as :func:`clock_duration`.
+
+    Examples
+    --------
+    >>> clock_estimate("2-00:00:00", TIME_UNITS["s"]), clock_estimate("UNLIMITED", TIME_UNITS["s"])
+    (172800.0, nan)
+    """
+    if text.strip() in _NO_LIMIT:
+        return math.nan
+    return estimate(text, unit) if (clock_s := _clock_s(text)) is None else estimate(str(clock_s), TIME_UNITS["s"])
+
+
+def _clock_s(text: str) -> float | None:
+    match = _CLOCK.fullmatch(text.strip())
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 def end(text: str, read: Callable[[str], float], start_s: float, optional: bool = False) -> float:
@@ -262,8 +303,14 @@ def _in_zone(moment: datetime, zone: tzinfo) -> float:
     return earliest
 
 
-def _number(text: str, word: str = "not_a_number", infinite: str = "not_a_number") -> float:
-    """Finite number of a plain literal; ``word`` and ``infinite`` name the rules that other text breaks."""
+def number(text: str, word: str = "not_a_number", infinite: str = "not_a_number") -> float:
+    """Finite number of a plain literal; ``word`` and ``infinite`` name the rules that other text breaks.
+
+    Examples
+    --------
+    >>> number(" 2.5 ")
+    2.5
+    """
     try:
         value = float(text)
     except ValueError:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Literal
 from zoneinfo import ZoneInfo
@@ -15,10 +15,11 @@ from frostline.errors import FileError, InvalidValueError, TraceError, UnknownNa
 from frostline.problem.frozen import FrozenMap
 from frostline.problem.job import Fixed, Job, Locality
 from frostline.traces.cells import MISSING, TIME_UNITS
-from frostline.traces.formats import Layout, TraceFormat, lay_out, recognise, trace_format
+from frostline.traces.formats import format_of_line, recognise, trace_format
+from frostline.traces.layout import Layout, TraceFormat, lay_out
 from frostline.traces.rows import Record, RowReader
 from frostline.traces.rules import Fault
-from frostline.traces.table import Table, open_table
+from frostline.traces.table import Table, csv_table, first_lines, open_text
 from frostline.traces.trace import ReadReport, Trace
 from frostline.traces.workload import in_order
 from frostline.units import as_int
@@ -27,6 +28,7 @@ __all__ = ["read_trace"]
 
 _MODES = ("strict", "repair")
 _DUPLICATES = ("keep", "drop")
+_FRACTIONS = ("ceil_total", "ceil_per_instance")
 # A column whose two halves differ by more than this share of their rows is filled in only part of the file.
 _UNEVEN = 0.5
 
@@ -36,30 +38,32 @@ def read_trace(
     *,
     format: str = "auto",  # noqa: A002
     mode: Literal["strict", "repair"] = "strict",
-    time_unit: Literal["s", "ms", "min"] = "s",
+    time_unit: Literal["s", "ms", "min"] | None = None,
     locality: Locality | str = Locality.ANY,
     limit: int | None = None,
     rebase: bool = True,
     duplicates: Literal["keep", "drop"] = "keep",
     zone: str | None = None,
+    fractions: Literal["ceil_total", "ceil_per_instance"] = "ceil_total",
 ) -> Trace:
     """Jobs of a trace file.
 
     A row that asks for no GPU is a fault, and ``repair`` sets it aside as ``cpu_only``, whatever else is wrong with it.
     Identifiers are text and never numbers. In a format of array jobs, the tasks that share an identifier get ``_1``,
-    ``_2``, … behind it in the order of the rows kept, in both modes, and are counted as ``array_task``. Starts, waits
-    and estimates are extra: ``repair`` forgets one that is wrong and keeps the row.
+    ``_2``, … behind it in the order of the rows kept, in both modes, and are counted as ``array_task``; in one of gangs
+    they are one job, and all but the first count as dropped ``merged_task``. Starts, waits and estimates are extra:
+    ``repair`` forgets one that is wrong and keeps the row. ``docs/traces.md`` tells what each format takes.
 
     Parameters
     ----------
     path : Path or str
-        CSV file, plain or gzipped.
+        The file, plain or gzipped.
     format : str
-        Name of a format, see ``TRACE_FORMATS``, or ``"auto"`` to go by the header.
+        Name of a format, see ``TRACE_FORMATS``, or ``"auto"`` to go by the first line.
     mode : {"strict", "repair"}
         Whether a fault is an error, or its row is mended or dropped by a rule of ``RULES`` and counted.
-    time_unit : {"s", "ms", "min"}
-        Unit of submissions, starts, waits, ends, durations and estimates that are numbers.
+    time_unit : {"s", "ms", "min"}, optional
+        Unit of submissions, starts, waits, ends, durations and estimates that are numbers; by default the format's own.
     locality : Locality or str
         Locality of all jobs.
     limit : int, optional
@@ -71,6 +75,8 @@ def read_trace(
     zone : str, optional
         Zone of timestamps without offset, such as ``"America/Los_Angeles"``. Without it they are taken as the hands of
         a clock that is never put back or forward, which the report warns of.
+    fractions : {"ceil_total", "ceil_per_instance"}
+        Whether ``repair`` rounds up the GPUs of all instances of a task together, or those of each.
 
     Returns
     -------
@@ -99,30 +105,39 @@ def read_trace(
     ({'negative_duration': 1}, {'fractional_gpus': 1})
     """
     _known("mode", mode, _MODES)
-    _known("time unit", time_unit, TIME_UNITS)
+    _known("time unit", time_unit or "s", TIME_UNITS)
     _known("treatment of duplicates", duplicates, _DUPLICATES)
+    _known("treatment of fractions", fractions, _FRACTIONS)
     _known("locality", locality, Locality)
     rows_at_most = None if limit is None else as_int(limit, "trace", "limit", 1)
     clock = None if zone is None else _zone(zone)
-    fmt = None if format == "auto" else trace_format(format)
-    with open_table(path) as table:
-        fmt = fmt or recognise(table.header)
+    named = None if format == "auto" else trace_format(format)
+    with open_text(path) as text:
+        fmt, table = _table(named, text, path)
         layout = lay_out(fmt, table.header, path)
-        _check_unit(layout, time_unit, path)
+        unit = time_unit or fmt.time_unit
+        _check_unit(layout, unit, path)
         if zone is not None:
             _check_zone(fmt, layout, path)
         intake = _Intake(layout, strict=mode == "strict", unique=duplicates == "drop")
-        reader = RowReader(fmt, layout, TIME_UNITS[time_unit], clock)
+        reader = RowReader(fmt, layout, TIME_UNITS[unit], clock, by_instance=fractions == "ceil_per_instance")
         intake.take(table, reader, rows_at_most)
-    if fmt.arrays:
-        intake.number_tasks()
-    if not fmt.numbered:
-        intake.settle_ids()
+    intake.settle_ids(fmt)
     intake.require_jobs(path)
     origin_s = min(record.submit_s for record in intake.records) if rebase else 0.0
     jobs = in_order(_jobs(intake.records, origin_s, Locality(locality)))
     report = _report(path, fmt, mode, intake, origin_s, reader.local_times)
     return Trace(jobs=jobs, report=report, start_s=_starts(jobs, intake.records, origin_s))
+
+
+def _table(named: TraceFormat | None, text: Iterator[str], path: Path | str) -> tuple[TraceFormat, Table]:
+    """Format and table of a file; where no format is named, the first line that is not blank tells it."""
+    head = first_lines(text)
+    fmt = named or format_of_line("".join(head).lstrip())
+    if fmt is not None:
+        return fmt, fmt.table(chain(head, text), path)
+    table = csv_table(chain(head, text), path)
+    return recognise(table.header), table
 
 
 @dataclass(slots=True)
@@ -137,6 +152,7 @@ class _Intake:
     faults: list[Fault] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     filled: list[bytearray] = field(default_factory=list)
+    unread: set[str] = field(default_factory=set)
 
     def take(self, table: Table, reader: RowReader, limit: int | None) -> None:
         """Read the rows of a table, at most ``limit`` of them."""
@@ -148,14 +164,16 @@ class _Intake:
                 column.append(cell not in MISSING)
             if self.unique and (key := tuple(row)) in seen:
                 self.dropped["duplicate_row"] += 1
+            elif reader.is_part(row):
+                self.dropped["job_part"] += 1
             else:
                 if self.unique:
                     seen.add(key)
-                self._sort_out(reader.read(self.rows, line, row), reader.faults)
+                self._sort_out(reader.read(self.rows, line, row), reader.faults, reader.identifier(row))
             if self.rows == limit:
                 break
 
-    def _sort_out(self, record: Record | None, faults: list[Fault]) -> None:
+    def _sort_out(self, record: Record | None, faults: list[Fault], job: str) -> None:
         if not faults and record is not None:
             self.records.append(record)
         elif self.strict:
@@ -166,8 +184,18 @@ class _Intake:
             self.records.append(record)
         else:
             self.dropped[next(fault.rule for fault in faults if not fault.fixable)] += 1
+            self.unread.add(job)
 
-    def number_tasks(self) -> None:
+    def settle_ids(self, fmt: TraceFormat) -> None:
+        """Number, merge or set aside the records that share an identifier."""
+        if fmt.same_id == "numbered":
+            self._number_tasks()
+        elif fmt.same_id == "merged":
+            self._merge_tasks()
+        if not fmt.numbered:
+            self._set_repeats_aside()
+
+    def _number_tasks(self) -> None:
         """Give the records that share an identifier their numbers behind it."""
         sizes = Counter(record.id for record in self.records)
         place: Counter[str] = Counter()
@@ -177,7 +205,18 @@ class _Intake:
                 name = f"{record.id}_{place[record.id]}"
                 self.records[i] = record._replace(id=name, repairs=(*record.repairs, "array_task"))
 
-    def settle_ids(self) -> None:
+    def _merge_tasks(self) -> None:
+        """Make one record of those that share an identifier, unless some task of theirs could not be read."""
+        jobs: dict[str, list[Record]] = {}
+        for record in self.records:
+            jobs.setdefault(record.id, []).append(record)
+        for job in self.unread & jobs.keys():
+            self.dropped["incomplete_job"] += len(jobs.pop(job))
+        self.dropped["merged_task"] += sum(len(tasks) - 1 for tasks in jobs.values())
+        self.dropped = +self.dropped
+        self.records = [tasks[0] if len(tasks) == 1 else _gang(tasks) for tasks in jobs.values()]
+
+    def _set_repeats_aside(self) -> None:
         """Set aside the records whose identifier belongs to another one too."""
         whole = Counter(record.id for record in self.records if "id_blanks" not in record.repairs)
         stripped = Counter(record.id for record in self.records if "id_blanks" in record.repairs)
@@ -208,6 +247,19 @@ class _Intake:
         if not self.records:
             why = ", ".join(f"{rule}: {count}" for rule, count in sorted(self.dropped.items()))
             raise FileError(path, f"holds no job that can be kept: {self.rows} rows, {why}")
+
+
+def _gang(tasks: Sequence[Record]) -> Record:
+    """Record of a job whose tasks run together, from the first submission to the last end."""
+    submit_s = min(task.submit_s for task in tasks)
+    end_s = max(task.submit_s + task.duration_s for task in tasks)
+    return tasks[0]._replace(
+        submit_s=submit_s,
+        gpus=sum(task.gpus for task in tasks),
+        duration_s=round(end_s - submit_s, 6),
+        repairs=tuple(rule for task in tasks for rule in task.repairs),
+        start_s=min((task.start_s for task in tasks if task.start_s is not None), default=None),
+    )
 
 
 def _repeats(lines: dict[str, list[int]], layout: Layout) -> Iterator[Fault]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from datetime import tzinfo
 from functools import partial
@@ -10,7 +11,7 @@ from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from frostline.traces import cells
-from frostline.traces.formats import Layout, TraceFormat
+from frostline.traces.layout import Layout, TraceFormat
 from frostline.traces.rules import BrokenRuleError, Fault
 from frostline.traces.table import text_fault
 
@@ -21,6 +22,7 @@ T = TypeVar("T")
 _TEXTS = ("user", "group", "name", "status")
 # A run may differ from its end minus its start by the rounding of two whole seconds.
 _ROUNDING_S = 1.0
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Record(NamedTuple):
@@ -50,11 +52,28 @@ class RowReader:
         Factor and divisor that make seconds.
     zone : tzinfo or None
         Zone of timestamps without offset.
+    by_instance : bool
+        Whether the fraction of a GPU that one instance of a job asks for is rounded up, instead of the job's total.
     """
 
-    def __init__(self, fmt: TraceFormat, layout: Layout, unit: tuple[float, float], zone: tzinfo | None) -> None:
+    def __init__(
+        self,
+        fmt: TraceFormat,
+        layout: Layout,
+        unit: tuple[float, float],
+        zone: tzinfo | None,
+        by_instance: bool = False,
+    ) -> None:
         self.faults: list[Fault] = []
         self._layout, self._unit, self._numbered = layout, unit, fmt.numbered
+        self._part, self._by_instance = fmt.part, by_instance
+        self._computed = {
+            key: (value, [layout.at.get(field, -1) for field in fields])
+            for key, (fields, value) in fmt.computed.items()
+        }
+        self._ruled_out = [(key, rules) for key, rules in fmt.ruled_out.items() if key in layout.at]
+        texts = (layout.at[field] for field in _TEXTS if field in layout.at)
+        self._free = {*range(len(layout.header))}.difference(layout.at.values()).union(texts)
         self._instant: Callable[[str], float] = (
             cells.Timestamps(zone) if fmt.timestamps else partial(cells.instant, unit=unit)
         )
@@ -71,6 +90,18 @@ class RowReader:
         """Whether timestamps without offset were read, and in no zone."""
         return isinstance(self._instant, cells.Timestamps) and self._instant.local
 
+    def is_part(self, row: list[str]) -> bool:
+        """Whether a row tells of a part of a job that has a row of its own."""
+        if self._part is None or len(row) != len(self._layout.header):
+            return False
+        field, pattern = self._part
+        return field in self._layout.at and pattern.fullmatch(row[self._layout.at[field]]) is not None
+
+    def identifier(self, row: list[str]) -> str:
+        """Cell of the identifier of a row, empty where there is none."""
+        at = self._layout.at.get("id", -1)
+        return row[at].strip() if 0 <= at < len(row) else ""
+
     def read(self, number: int, line: int, row: list[str]) -> Record | None:
         """Record of a row, or None where a fault cannot be mended.
 
@@ -85,12 +116,14 @@ class RowReader:
         """
         self._line, self._row = line, row
         self.faults = faults = self._broken_row()
-        if faults:
+        if not all(fault.fixable for fault in faults):
             return None
         row.append("")
+        if self._ruled_out and self._is_ruled_out():
+            return None
         job = str(number) if self._numbered else self._parse("id", cells.identifier)
         submit_s = self._parse("submit", self._instant)
-        gpus = self._parse("gpus", cells.gpu_count)
+        gpus = self._gpus()
         duration_s = self._parse("duration", cells.duration, self._unit) if self._timed else None
         start_s = estimate_s = None
         if self._starts:
@@ -113,12 +146,40 @@ class RowReader:
             note = f" ({len(header)})"
             return [Fault(self._line, "fields", str(len(row)), "field_count", note=note)]
         if text_fault("".join(row)):
-            broken = ((column, cell, text_fault(cell)) for column, cell in zip(header, row, strict=True))
-            return [Fault(self._line, column, cell, rule) for column, cell, rule in broken if rule]
+            return [self._mended(i, rule) for i, cell in enumerate(row) if (rule := text_fault(cell))]
         return []
+
+    def _mended(self, at: int, rule: str) -> Fault:
+        """Fault of a cell of broken text, which is mended where nothing is parsed from it."""
+        cell, fixable = self._row[at], rule == "invalid_bytes" and at in self._free
+        if fixable:
+            self._row[at] = _SURROGATE.sub("\ufffd", cell)
+        return Fault(self._line, self._layout.header[at], cell, rule, fixable)
+
+    def _is_ruled_out(self) -> bool:
+        """Whether a field says that the row is no job to read; that it asks for no GPU is told as well."""
+        before = len(self.faults)
+        for field, rules in self._ruled_out:
+            word = self._row[self._layout.at[field]].split(maxsplit=1)[:1]
+            if word and word[0] in rules:
+                self._fault(field, rules[word[0]], fixable=False)
+        after = len(self.faults)
+        if after > before:
+            self._gpus()
+            self.faults[after:] = [fault for fault in self.faults[after:] if fault.rule == "cpu_only"]
+        return after > before
+
+    def _gpus(self) -> int | None:
+        if "gpus" in self._computed:
+            return self._parse("gpus", cells.gpu_count, self._by_instance)
+        return self._parse("gpus", cells.gpu_count)
 
     def _parse(self, field: str, parse: Callable[..., T], *arguments: object) -> T | None:
         try:
+            if field in self._computed:
+                compute, places = self._computed[field]
+                computed: T = compute(*(self._row[at] for at in places), *arguments)
+                return computed
             return parse(self._row[self._layout.at[field]], *arguments)
         except BrokenRuleError as broken:
             self._fault(field, broken.rule, fixable=broken.fix is not None)

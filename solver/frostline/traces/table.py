@@ -1,4 +1,4 @@
-"""Rows of a comma-separated file, plain or gzipped, each with the line on which it begins."""
+"""Lines of a file, plain or gzipped, and the rows of comma-separated ones, each with the line on which it begins."""
 
 from __future__ import annotations
 
@@ -7,16 +7,26 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
 from frostline.errors import FileError
 from frostline.problem.documents import file_problem
 
-__all__ = ["TRACE_VERSION", "VERSION_LINE", "Table", "open_table", "text_fault"]
+__all__ = [
+    "TRACE_VERSION",
+    "VERSION_LINE",
+    "Table",
+    "csv_table",
+    "first_lines",
+    "open_table",
+    "open_text",
+    "text_fault",
+]
 
 TRACE_VERSION = 1
 """Newest version of frostline's own traces that can be read, and the one that is written."""
@@ -45,24 +55,37 @@ class Table:
 
 
 @contextmanager
-def open_table(path: Path | str) -> Iterator[Table]:
-    """Table of a file.
+def open_text(path: Path | str) -> Iterator[TextIO]:
+    """Text of a file, with its line ends; bytes that are no UTF-8 come as lone surrogates.
 
     Raises
     ------
     FileError
-        The file is missing, empty, damaged, no text, quoted wrongly or of a newer version; also while rows are read.
+        The file is missing or damaged; also while it is read.
     """
     try:
         with (
             Path(path).open("rb") as raw,
             io.TextIOWrapper(_decompressed(raw), encoding="utf-8-sig", errors="surrogateescape", newline="") as text,
         ):
-            yield _table(text, path)
+            yield text
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise FileError(path, "is gzip data that is truncated or damaged") from None
     except OSError as error:
         raise FileError(path, file_problem(error)) from None
+
+
+@contextmanager
+def open_table(path: Path | str) -> Iterator[Table]:
+    """Table of a comma-separated file.
+
+    Raises
+    ------
+    FileError
+        The file is missing, empty, damaged, no text, quoted wrongly or of a newer version; also while rows are read.
+    """
+    with open_text(path) as text:
+        yield csv_table(text, path)
 
 
 def text_fault(text: str) -> str:
@@ -87,24 +110,59 @@ def _decompressed(raw: io.BufferedReader) -> io.BufferedReader | gzip.GzipFile:
     return gzip.GzipFile(fileobj=raw, mode="rb") if packed else raw
 
 
-def _table(text: TextIO, path: Path | str) -> Table:
-    first = text.readline()
+def first_lines(lines: Iterable[str]) -> list[str]:
+    """Lines up to the first that is not blank, taken from an iterator.
+
+    Examples
+    --------
+    >>> first_lines(["\\n", "a\\n", "b\\n"])
+    ['\\n', 'a\\n']
+    """
+    head: list[str] = []
+    for line in lines:
+        head.append(line)
+        if line.strip():
+            break
+    return head
+
+
+def csv_table(lines: Iterable[str], path: Path | str, header: Sequence[str] | None = None) -> Table:
+    """Table of comma-separated lines, the first of which may tell the version of frostline's own format.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        The lines.
+    path : Path or str
+        Their file, for errors.
+    header : sequence of str, optional
+        Names of the columns where the lines do not begin with them.
+
+    Raises
+    ------
+    FileError
+        There is no header or it is no text, or the version is newer; while rows are read, one is quoted wrongly.
+
+    Examples
+    --------
+    >>> list(csv_table(["id,note\\n", 'a,"b\\n', 'c"\\n', "d,e\\n"], "t.csv").rows)
+    [(2, ['a', 'b\\nc']), (4, ['d', 'e'])]
+    """
+    lines = iter(lines)
+    if header is not None:
+        return Table(list(header), _rows(lines, 0, path))
+    first = next(lines, "")
     if first.startswith("#"):
         _check_version(first, path)
-        rows = _rows(text, 1, path)
+        rows = _rows(lines, 1, path)
     else:
-        rows = _rows(_before(first, text), 0, path)
-    line, header = next(rows, (0, []))
-    if not header:
+        rows = _rows(chain([first], lines), 0, path)
+    line, names = next(rows, (0, []))
+    if not names:
         raise FileError(path, "is empty")
-    if broken := text_fault("".join(header)):
+    if broken := text_fault("".join(names)):
         raise FileError(path, f"line {line}: the header is not text ({broken})")
-    return Table(header, rows)
-
-
-def _before(first: str, text: TextIO) -> Iterator[str]:
-    yield first
-    yield from text
+    return Table(names, rows)
 
 
 def _rows(lines: Iterator[str], before: int, path: Path | str) -> Iterator[tuple[int, list[str]]]:

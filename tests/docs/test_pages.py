@@ -32,7 +32,16 @@ OTHERS = ("CHANGELOG.md", "models/README.md", "proofs/README.md", "proofs/theore
 FILES = [*PAGES.values(), *(ROOT / name for name in OTHERS)]
 
 # Commands on files of the reader, that take long, or that other tests run with what they print.
-PARSED = {"README.md", "bounds.md", "freezing.md", "freezing_rigid.md", "instances.md", "offline.md", "prediction.md"}
+PARSED = {
+    "README.md",
+    "bounds.md",
+    "freezing.md",
+    "freezing_rigid.md",
+    "instances.md",
+    "offline.md",
+    "prediction.md",
+    "traces.md",
+}
 NEEDS = {"freezing_live.md": "torch", "plots.md": "matplotlib"}
 TABLES = {"freezing_rigid.md": "data/traces/pollux-osdi21"}
 

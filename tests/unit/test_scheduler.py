@@ -12,6 +12,7 @@ from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.policies import Start, Wait, make_policy
 from frostline.policies.base import Decision, View
 from frostline.policies.task import Task
+from frostline.prediction import OnlinePredictor
 from frostline.problem import Cluster, Fixed, GpuType, Job, Network, Profiled, Training, TrainingPlan, Work
 from frostline.problem.network import Layer
 from frostline.scheduler import Scheduler
@@ -163,6 +164,21 @@ def test_a_withdrawn_job_is_no_longer_due() -> None:
     scheduler.finish("a")
     assert scheduler.advance(31).starts == ()
     assert [start.job for start in scheduler.advance(60).starts] == ["c"]
+
+
+def test_a_predictor_forgets_who_is_withdrawn() -> None:
+    predictor = OnlinePredictor("median")
+    scheduler = Scheduler(Cluster.uniform(1), "sjf", predictor=predictor)
+    for name in ("a", "b"):
+        scheduler.submit(job(name, 0, 8, 10))
+    scheduler.submit(job("late", 50, 8, 10))
+    scheduler.advance(0)
+    scheduler.withdraw("b")
+    scheduler.withdraw("late")
+    assert scheduler.advance(1).wake_s is None
+    with pytest.raises(InvalidValueError, match="'b'"):
+        predictor.remaining("b")
+    assert predictor.remaining("a", 1.0).quantile(0.5) > 0
 
 
 def test_a_job_may_outlive_its_expected_end() -> None:

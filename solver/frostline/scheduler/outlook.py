@@ -6,7 +6,7 @@ median of its prediction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from heapq import heappop, heappush
 from typing import Protocol
@@ -29,7 +29,10 @@ _LARGEST_S = 8.9e9
 
 
 class Predictor(Protocol):
-    """What a scheduler asks of a predictor of sizes: iterations, or seconds where the work has no iterations."""
+    """What a scheduler asks of a predictor of sizes: iterations, or seconds where the work has no iterations.
+
+    One that has a ``withdraw(job_id)`` besides is told of jobs that have arrived and are taken back.
+    """
 
     @property
     def deflation(self) -> float:
@@ -208,6 +211,12 @@ class Outlook:
         low, median, high = self._left(task.job, task.done, (LOW, 0.5, HIGH))
         low_us, high_us = self._believe(task, (low, median, high))
         task.belief = task.belief._replace(low_us=low_us, high_us=high_us)
+
+    def withdraw(self, job_id: str) -> None:
+        """A job that waits is taken back; a predictor that cares is told."""
+        tell: Callable[[str], None] | None = getattr(self.predictor, "withdraw", None)
+        if tell is not None:
+            tell(job_id)
 
     def finish(self, run: Running, size: float | None, status: str, now_us: int) -> None:
         """A job has finished; without a size, one of fixed duration is as large as its runs were long."""

@@ -492,6 +492,8 @@ class Scheduler:
             self._begun_us.pop(task.job.id, None)
             if id(task) not in absent:
                 state.withdraw(task, now_us)
+                if state.outlook is not None:
+                    state.outlook.withdraw(task.job.id)
         if absent:
             self._coming = [entry for entry in self._coming if id(entry[2]) not in absent]
             heapify(self._coming)

@@ -66,7 +66,7 @@ class _Known:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.first: float | None = None
+        self.first: Estimate | None = None
         self.estimate: Estimate | None = None
         self.version = -1
         self.start_s: float | None = None
@@ -196,20 +196,18 @@ class OnlinePredictor:
         if len(estimates) != len(known):
             rule = f"must be one for each of the {len(known)} jobs"
             raise InvalidValueError(f"model {self.model.name!r}", "estimates", len(estimates), rule)
-        checked: dict[int, tuple[Estimate, float]] = {}  # with their medians; models may give one to many jobs
+        checked: dict[int, Estimate] = {}  # models may give one to many jobs
         version = self._version
         for one, said in zip(known, estimates, strict=True):
             same = id(said) if isinstance(one.job.work, Fixed) else ~id(said)
-            found = checked.get(same)
-            if found is None or said is None:
-                estimate = self._fallback(one.job) if said is None else self._checked(said, one.job)
-                found = checked[same] = estimate, estimate.median
+            estimate = checked.get(same)
+            if estimate is None or said is None:
+                estimate = checked[same] = self._fallback(one.job) if said is None else self._checked(said, one.job)
                 self._fallbacks += said is None
-            one.estimate, median = found
-            one.version = version
+            one.estimate, one.version = estimate, version
             if one.first is None:
-                one.first = median
-            if found[0].cold_start:
+                one.first = estimate
+            if estimate.cold_start:
                 self._cold_starts += 1
         self._predictions += len(known)
         self._predicting_s += perf_counter() - before
@@ -470,7 +468,7 @@ class OnlinePredictor:
     def _finished(self, report: _Report) -> Finished:
         done = Finished(report.known.job, report.value, report.at_s, report.status)
         if report.known.first is not None and is_usable(done):
-            self._ratios.add(report.known.first / done.size)
+            self._ratios.add(report.known.first.median / done.size)
         return done
 
     def _watch(self, report: _Report) -> None:

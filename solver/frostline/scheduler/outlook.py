@@ -7,7 +7,6 @@ median of its prediction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from heapq import heappop, heappush
 from typing import Protocol
 
@@ -119,9 +118,10 @@ class Outlook:
         deflation = as_finite(self.predictor.deflation, "predictor", "deflation")
         if deflation <= 0:
             raise InvalidValueError("predictor", "deflation", deflation, "must be above 0")
+        times, over = deflation.as_integer_ratio()  # exact
         for task, estimate in zip(tasks, estimates, strict=True):
             low_us, high_us = self._believe(task, (estimate.low, estimate.median, estimate.high))
-            work = max(int(task.gpus * task.duration_us / Fraction(deflation)), 1)
+            work = max(task.work * over // times, 1)
             task.belief = Belief(low_us, high_us, work, estimate.cold_start)
             self.believed[task.job.id] = Believed(work, task.duration_us)
             self.cold_starts += estimate.cold_start

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from time import perf_counter
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ _LARGEST_S, _LARGEST_ITERATIONS = 8.9e9, 1e15
 _WINDOW_ALL = 10_000
 _LEAST_BEYOND = 5
 _FINISH, _START, _PROGRESS = range(3)
+_WHEN = itemgetter(slice(4))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -399,7 +401,7 @@ class OnlinePredictor:
         sizes = _answer(known).sizes
         if so_far >= sizes.quantile(1.0):
             larger = self._sizes[isinstance(known.job.work, Fixed)].beyond(so_far)
-            sizes = SizeDistribution(evenly(larger)) if len(larger) >= _LEAST_BEYOND else sizes
+            sizes = SizeDistribution.scaled(evenly(larger), 1.0) if len(larger) >= _LEAST_BEYOND else sizes
         return sizes.left_after(so_far)
 
     @property
@@ -450,7 +452,7 @@ class OnlinePredictor:
         if not self._reports:
             return
         before = perf_counter()
-        self._reports.sort(key=lambda report: report[:4])
+        self._reports.sort(key=_WHEN)
         finished: list[Finished] = []
         for report in self._reports:
             if report.kind == _FINISH:

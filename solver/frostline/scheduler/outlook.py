@@ -128,9 +128,8 @@ class Outlook:
 
     def _believe(self, task: Task, sizes: tuple[float, float, float]) -> tuple[int, int]:
         """Put the median of three sizes in the place of the job's own; shortest durations at the low and the high."""
-        low, median, high = sizes
-        task.job = self._sized(task.job, median)
-        low_us, task.duration_us, task.high_us = (self._shortest_us(task.job, size) for size in (low, median, high))
+        task.job = self._sized(task.job, sizes[1])
+        low_us, task.duration_us, task.high_us = [self._shortest_us(task.job, size) for size in sizes]
         return low_us, task.high_us
 
     def _sized(self, job: Job, size: float) -> Job:

@@ -69,6 +69,7 @@ def predictions(
     model: str | Callable[[], SizeModel],
     order: Callable[[list[int]], list[int]] = list,
     until_s: float = 1e9,
+    one_by_one: bool = False,
 ) -> dict[str, Estimate]:
     """What is said of every job at its submission, reports and questions of an instant coming in a given order."""
     predictor = OnlinePredictor(model if isinstance(model, str) else model())
@@ -79,7 +80,8 @@ def predictions(
         for i in order(finishing):
             predictor.finish(jobs[i].id, size_of(jobs[i]), now_s, jobs[i].status)
         asked = [jobs[i] for i in order(submitted)]
-        said |= dict(zip((job.id for job in asked), predictor.predict(asked, now_s), strict=True))
+        for batch in [[job] for job in asked] if one_by_one else [asked]:
+            said |= dict(zip((job.id for job in batch), predictor.predict(batch, now_s), strict=True))
         for i in order(starting):
             predictor.start(jobs[i].id, now_s)
             predictor.progress(jobs[i].id, 1, now_s)
@@ -114,6 +116,12 @@ def test_the_order_of_reports_does_not_matter(model: str, trace: list[Job], data
     assert predictions(trace, model, order=lambda indices: list(reversed(indices))) == expected
     shuffled = data.draw(st.permutations(trace))
     assert predictions(shuffled, model, order=lambda indices: data.draw(st.permutations(indices))) == expected
+
+
+@pytest.mark.parametrize("model", MODELS)
+@given(trace=traces())
+def test_a_batch_is_told_what_each_of_its_jobs_would_be(model: str, trace: list[Job]) -> None:
+    assert predictions(trace, model, one_by_one=True) == predictions(trace, model)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from frostline.errors import InvalidValueError
-from frostline.prediction import Distortion, replay, score
+from frostline.prediction import Distortion, Finished, OnlinePredictor, replay, score, size_of
 from frostline.problem import Fixed, Job, PlacementClass, Profiled
 from frostline.traces import generate_jobs, read_trace
 
@@ -116,6 +117,29 @@ def test_the_combination_wins_on_a_share_of_philly(shared: Path) -> None:
     trace = read_trace(path, mode="repair", zone="America/Los_Angeles")
     *others, combined = errors(trace.jobs[:8000])
     assert combined < min(others)
+
+
+@pytest.mark.parametrize(
+    ("file", "digest"),
+    [
+        ("philly-2017/philly.csv.gz", "55ecbef89b737e80"),
+        ("itp-2021/cluster04.csv.gz", "3466774076da7bdc"),
+    ],
+)
+def test_predictions_on_public_traces_are_those_once_computed(shared: Path, file: str, digest: str) -> None:
+    trace = read_trace(shared / "data" / "traces" / file, mode="repair", limit=4000)
+    (result,) = replay(trace.jobs, ["combined"])
+    said = [column.tolist() for column in (result.predicted, result.low, result.high, result.cold_start)]
+    assert sha256(repr([*said, result.jobs, result.sources]).encode()).hexdigest()[:16] == digest
+
+
+@pytest.mark.parametrize("file", ["philly-2017/philly.csv.gz", "itp-2021/cluster04.csv.gz"])
+def test_a_batch_of_a_public_trace_is_told_what_each_of_its_jobs_would_be(shared: Path, file: str) -> None:
+    jobs = read_trace(shared / "data" / "traces" / file, mode="repair", limit=3000).jobs
+    at_once, one_by_one = OnlinePredictor("combined"), OnlinePredictor("combined")
+    for predictor in (at_once, one_by_one):
+        predictor.learn([Finished(past, size_of(past), 0.0, past.status) for past in jobs[:2000]], 0.0)
+    assert at_once.predict(jobs[2000:], 0.0) == [one_by_one.predict([new], 0.0)[0] for new in jobs[2000:]]
 
 
 @pytest.mark.parametrize("model", ["median", "combined"])

@@ -79,9 +79,12 @@ class GroupModel:
 
     def centre(self, job: Job, keys: Sequence[Key], now_s: float) -> float | None:
         """Median of the estimate alone, for the keys of the job."""
-        levels, history = self.levels, self.history
-        found = history.best(keys) if levels is None else history.first(keys[levels:])
+        found = self.history.best(keys[self.levels :])
         return None if found is None else self.centre_of(*found)
+
+    def centre_at(self, key: Key, window: Window, now_s: float) -> float:
+        """Median of the estimate alone, for the key that was found."""
+        return self.centre_of(key, window)
 
     def centre_of(self, key: Key, window: Window) -> float:
         """Centre of the estimate from the window of a key."""
@@ -365,7 +368,7 @@ class ScaledEstimate:
     def centre(self, job: Job, keys: Sequence[Key], now_s: float) -> float | None:
         """Median of the estimate alone."""
         asked_s = asked_for(job)
-        found = None if asked_s is None else self._ratios.first(keys)
+        found = None if asked_s is None else self._ratios.best(keys)
         return None if found is None or asked_s is None else asked_s * found[1].median
 
     def _estimate(self, job: Job) -> Estimate | None:

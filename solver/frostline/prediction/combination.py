@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from itertools import accumulate, repeat
 from typing import NamedTuple
 
 from frostline.errors import InvalidValueError
@@ -41,7 +43,7 @@ class _Standing:
         self._losses = [0.0] * members
         self._evidence = [0.0] * members
         self.ratios = Window(window)  # size by what the combination had said
-        self._around: list[float] | None = None
+        self._around: tuple[float, ...] | None = None
 
     def score(self, members: Sequence[int], losses: Sequence[float], ratio: float, decay: float) -> None:
         """A job has finished, and these members had these losses; the others had said nothing."""
@@ -53,7 +55,7 @@ class _Standing:
             evidence[i] = evidence[i] * decay + 1.0
 
     @property
-    def around(self) -> list[float]:
+    def around(self) -> tuple[float, ...]:
         """A few ratios around 1, see :func:`_around_one`."""
         if self._around is None:
             self._around = _around_one(self.ratios.ordered)
@@ -76,26 +78,26 @@ class _Alike:
 
     def __init__(
         self,
-        centres: list[float | None],
-        contexts: tuple[Context, ...],
+        centres: list[tuple[float, int]],
+        contexts: tuple[Context, Context, Context],
         losses: Sequence[float | None],
         level: str,
         window: Window | None,
     ) -> None:
         self.centres, self.contexts, self.losses = centres, contexts, losses
         self.level, self.window = level, window
-        self.answers: dict[tuple[tuple[int, float], ...], tuple[Estimate | None, _Said | None]] = {}
+        self.answers: dict[tuple[float | None, ...], tuple[Estimate | None, _Said | None]] = {}
         """Estimates, and what is kept of them, by what the other members say."""
 
 
 class _Said(NamedTuple):
     """What was said of a job when it was first asked about."""
 
-    members: list[int]
-    logarithms: list[float]
+    members: tuple[int, ...]
+    logarithms: tuple[float, ...]
     """What the members said, those that said something."""
     combined: float
-    contexts: tuple[Context, ...]
+    contexts: tuple[Context, Context, Context]
 
 
 class Combination:
@@ -170,16 +172,14 @@ class Combination:
         if not names or len(set(names)) < len(names):
             raise InvalidValueError("combination", "members", names, "must be at least one, of different names")
         self._watchers = [member for member in self.members if isinstance(member, Watcher)]
-        sharers = [getattr(member, "history", None) is self._history for member in self.members]
-        self._learners = [
-            member
-            for member, shares in zip(self.members, sharers, strict=True)
-            if not (shares and isinstance(member, GroupModel))
+        self._sharers = [
+            (i, member)
+            for i, member in enumerate(self.members)
+            if isinstance(member, GroupModel | Survival) and member.history is self._history
         ]
-        alone = [(i, centre) for i, member in enumerate(self.members) if (centre := _centre_of(member)) is not None]
-        self._sharers = [(i, centre) for i, centre in alone if sharers[i]]
-        self._singly = [(i, centre) for i, centre in alone if not sharers[i]]
-        self._in_batches = [i for i in range(len(names)) if all(i != other for other, _ in alone)]
+        self._others = [(i, member) for i, member in enumerate(self.members) if (i, member) not in self._sharers]
+        taught = [i for i, member in self._sharers if isinstance(member, GroupModel)]
+        self._learners = [member for i, member in enumerate(self.members) if i not in taught]
         self._said: dict[str, _Said] = {}
         self._standings: dict[Context, _Standing] = {}
         self._wider: dict[Context, list[float | None]] = {}  # mean losses in wider contexts, until they change
@@ -230,26 +230,18 @@ class Combination:
 
     def predict(self, jobs: Sequence[Job], now_s: float) -> list[Estimate | None]:
         """See :class:`~frostline.prediction.model.SizeModel`."""
-        batches = [(i, _medians(self.members[i], jobs, now_s)) for i in self._in_batches]
-        best, singly, said = self._history.best, self._singly, self._said
+        all_keys = [keys_of(job) for job in jobs]
+        medians = [_medians(member, jobs, all_keys, now_s) for _, member in self._others]
+        by_job = zip(*medians, strict=True) if medians else repeat(())
+        best, said = self._history.best, self._said
         groups: dict[tuple[object, ...], _Alike] = {}
         estimates: list[Estimate | None] = []
-        for at, job in enumerate(jobs):
-            keys = keys_of(job)
+        for job, keys, others in zip(jobs, all_keys, by_job, strict=False):
             found = best(keys)
             key = (job.gpus, keys[-1][1], job.user or job.group, None if found is None else found[1])
             alike = groups.get(key)
             if alike is None:
                 alike = groups[key] = self._alike(job, keys, found, now_s)
-            others: tuple[tuple[int, float], ...] = ()
-            for i, centre_of in singly:
-                centre = centre_of(job, keys, now_s)
-                if centre is not None:
-                    others += ((i, centre),)
-            for i, medians in batches:
-                centre = medians[at]
-                if centre is not None:
-                    others += ((i, centre),)
             answer = alike.answers.get(others)
             if answer is None:
                 answer = alike.answers[others] = self._combine(alike, others)
@@ -260,53 +252,42 @@ class Combination:
 
     def _alike(self, job: Job, keys: Sequence[Key], found: tuple[Key, Window] | None, now_s: float) -> _Alike:
         """What the members that go by the common history say of a job, and of all like it."""
-        centres: list[float | None] = [None] * len(self.members)
-        for i, centre in self._sharers:
-            centres[i] = centre(job, keys, now_s)
         level, window = ("none", None) if found is None else (found[0][0], found[1])
+        centres: list[tuple[float, int]] = []
+        for i, member in self._sharers:
+            at = found if member.levels is None else self._history.best(keys[member.levels :])
+            if at is not None:
+                centres.append((member.centre_at(*at, now_s), i))
         contexts = _contexts(job, keys, level)
         return _Alike(centres, contexts, self._mean_losses(contexts), level, window)
 
-    def _combine(self, alike: _Alike, others: tuple[tuple[int, float], ...]) -> tuple[Estimate | None, _Said | None]:
+    def _combine(self, alike: _Alike, others: tuple[float | None, ...]) -> tuple[Estimate | None, _Said | None]:
         """The estimate by all members, and what is kept of it to score them."""
         level, contexts = alike.level, alike.contexts
-        ranked = [(centre, i) for i, centre in enumerate(alike.centres) if centre is not None]
-        ranked += [(centre, i) for i, centre in others]
-        ranked.sort()
-        pick = self._pick(alike.losses, ranked)
-        if pick is None:
+        heard = zip(others, self._others, strict=True)
+        ranked = sorted(alike.centres + [(centre, i) for centre, (i, _) in heard if centre is not None])
+        if not ranked:
             return None, None
-        centre, member = pick
-        said = _Said([i for _, i in ranked], [math.log(value) for value, _ in ranked], centre, contexts)
+        values, members = zip(*ranked, strict=True)
+        centre, member = ranked[_middle(_weights([alike.losses[i] for i in members], self._sharpness))]
+        said = _Said(members, tuple(map(math.log, values)), centre, contexts)
         sizes = self._spread(contexts, centre, alike.window)
         source = f"{self.name}: {self.members[member].name}: {level}"
         cold_start = level == "none" or level in COLD_LEVELS
         return Estimate(sizes=sizes, source=source, cold_start=cold_start), said
 
-    def _mean_losses(self, contexts: Sequence[Context]) -> Sequence[float | None]:
+    def _mean_losses(self, contexts: tuple[Context, Context, Context]) -> Sequence[float | None]:
         """Mean losses of the members, from the widest context to the most specific."""
-        narrow, *wide = contexts
-        means = self._wider.get(wide[0])
+        narrow, wide, widest = contexts
+        means = self._wider.get(wide)
         if means is None:
-            means = [None] * len(self.members)
-            for context in reversed(wide):
-                means = self._means(context, means)
-            self._wider[wide[0]] = means
+            nothing: list[float | None] = [None] * len(self.members)
+            means = self._wider[wide] = self._means(wide, self._means(widest, nothing))
         return self._means(narrow, means)
 
     def _means(self, context: Context, prior: list[float | None]) -> list[float | None]:
         standing = self._standings.get(context)
         return prior if standing is None else standing.means(prior, self._prior_jobs)
-
-    def _pick(self, losses: Sequence[float | None], ranked: Sequence[tuple[float, int]]) -> tuple[float, int] | None:
-        """The weighted median of what members say, in ascending order, and whose it is; None where nobody does."""
-        weights = _weights([losses[i] for _, i in ranked], self._sharpness)
-        half, sum_so_far = 0.5 * sum(weights), 0.0
-        for said, weight in zip(ranked, weights, strict=True):
-            sum_so_far += weight
-            if weight > 0.0 and sum_so_far >= half * (1.0 - 1e-12):
-                return said
-        return None
 
     def _spread(self, contexts: Sequence[Context], centre: float, window: Window | None) -> SizeDistribution:
         """Sizes around the centre as earlier ratios were, else as the sizes of the key."""
@@ -337,38 +318,41 @@ def _default_members(history: History, forest: bool, seed: int) -> tuple[SizeMod
 
 def _weights(means: Sequence[float | None], sharpness: float) -> list[float]:
     """Weights of members by their mean losses; equal ones where none of them has been scored."""
-    best = min([mean for mean in means if mean is not None], default=None)
-    if best is None:
+    known = [mean for mean in means if mean is not None]
+    if not known:
         return [1.0] * len(means)
-    return [0.0 if mean is None else math.exp(min(sharpness * (best - mean), 0.0)) for mean in means]
+    best = min(known)
+    return [0.0 if mean is None else math.exp(sharpness * (best - mean)) for mean in means]
 
 
-def _contexts(job: Job, keys: Sequence[Key], level: str) -> tuple[Context, ...]:
+def _middle(weights: Sequence[float]) -> int:
+    """Position of the weighted median: the first with which half of all weight is reached."""
+    sums = list(accumulate(weights))
+    return bisect_left(sums, 0.5 * sums[-1] * (1.0 - 1e-12))
+
+
+def _contexts(job: Job, keys: Sequence[Key], level: str) -> tuple[Context, Context, Context]:
     """Whose jobs the members are judged by, the most specific first."""
     unit = keys[-1][1]
     return ((level, unit, job.user or job.group, job.gpus), (level, unit), (unit,))
 
 
-def _centre_of(member: SizeModel) -> Callable[[Job, Sequence[Key], float], float | None] | None:
-    """How a member tells its median of one job, where it can."""
-    centre: Callable[[Job, Sequence[Key], float], float | None] | None = getattr(member, "centre", None)
-    return centre
-
-
-def _medians(member: SizeModel, jobs: Sequence[Job], now_s: float) -> list[float | None]:
+def _medians(member: SizeModel, jobs: Sequence[Job], keys: Sequence[Sequence[Key]], now_s: float) -> list[float | None]:
     """Medians of a member's estimates of many jobs."""
+    centre: Callable[[Job, Sequence[Key], float], float | None] | None = getattr(member, "centre", None)
+    if centre is not None:
+        return [centre(job, its, now_s) for job, its in zip(jobs, keys, strict=True)]
     return [None if estimate is None else estimate.median for estimate in member.predict(jobs, now_s)]
 
 
-def _around_one(ratios: Sequence[float]) -> list[float]:
+def _around_one(ratios: Sequence[float]) -> tuple[float, ...]:
     """An odd number of ratios at evenly spaced ranks, the lower half at most 1, the middle 1, the upper at least 1."""
-    points = list(evenly(ratios))
+    points = evenly(ratios)
     if len(points) % 2 == 0:
-        points = list(evenly(ratios, len(points) - 1))
-    middle = len(points) // 2
-    return [
-        1.0 if i == middle else min(ratio, 1.0) if i < middle else max(ratio, 1.0) for i, ratio in enumerate(points)
-    ]
+        points = evenly(ratios, len(points) - 1)
+    middle, ones = len(points) // 2, bisect_left(points, 1.0)
+    low, high = min(ones, middle), max(ones, middle + 1)
+    return points[:low] + (1.0,) * (high - low) + points[high:]
 
 
 def _positive(value: float, field: str, most: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
@@ -15,6 +16,7 @@ from frostline.prediction.size import on_grid
 __all__ = ["SizeDistribution"]
 
 _MARGIN = 1.00001
+_POWERS = np.array([float(10**places) for places in range(23)])
 
 
 class SizeDistribution:
@@ -95,10 +97,10 @@ class SizeDistribution:
         if bad.size or not rows.shape[1]:
             shown: object = float(bad[0]) if bad.size else []
             raise InvalidValueError("size distribution", "points", shown, "must be positive, finite and not empty")
-        made = []
-        for points in np.sort(_all_on_grid(rows), axis=1).tolist():
+        made, points, width = [], np.sort(_all_on_grid(rows), axis=1).tobytes(), rows.shape[1] * rows.itemsize
+        for start in range(0, len(points), width):
             one = cls.__new__(cls)
-            one._base, one._scale, one._first, one._done = points, 0.0, 0, 0.0
+            one._base, one._scale, one._first, one._done = array("d", points[start : start + width]), 0.0, 0, 0.0
             made.append(one)
         return made
 
@@ -168,9 +170,10 @@ class SizeDistribution:
 def _all_on_grid(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sizes rounded to six significant digits.
 
-    Powers of ten up to 10^22 and whole numbers of six digits are exact, so the one multiplication or division that
-    puts them together rounds as reading the decimal would.
+    Powers of ten up to 10^22 and whole numbers of six digits are exact, and one of the two powers is 1, so the one
+    multiplication or division that puts them together rounds as reading the decimal would.
     """
-    places = 5.0 - np.floor(np.log10(sizes))
-    up, down = 10.0 ** np.clip(places, 0.0, 22.0), 10.0 ** np.clip(-places, 0.0, 22.0)
-    return np.where(places >= 0.0, np.rint(sizes * up) / up, np.rint(sizes / down) * down)
+    places = 5 - np.floor(np.log10(sizes)).astype(np.int64)
+    up, down = _POWERS[np.clip(places, 0, 22)], _POWERS[np.clip(-places, 0, 22)]
+    rounded: NDArray[np.float64] = np.rint(sizes * up / down) / up * down
+    return rounded

@@ -71,7 +71,7 @@ def _stem_of(name: str) -> str:
     while words:
         word = words.pop()
         start = text.rindex(word, 0, start)
-        if len(word) > _LONGEST_WORD or not _CHANGING.fullmatch(word):
+        if word.isalpha() or len(word) > _LONGEST_WORD or not _CHANGING.fullmatch(word):
             return text[: start + len(word)]
     return ""
 
@@ -138,18 +138,24 @@ def usable(finished: Sequence[Finished]) -> list[Finished]:
     return [done for done in finished if 0.0 < done.size <= _LARGEST]
 
 
-def evenly(ordered: Sequence[float], most: int = MOST_POINTS) -> Sequence[float]:
+def evenly(ordered: Sequence[float], most: int = MOST_POINTS) -> tuple[float, ...]:
     """At most so many values at evenly spaced ranks, the middle among them.
 
     Examples
     --------
     >>> evenly([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], 3)
-    [2.0, 4.0, 6.0]
+    (2.0, 4.0, 6.0)
     """
     count = len(ordered)
     if count <= most:
-        return ordered
-    return [ordered[(2 * i + 1) * count // (2 * most)] for i in range(most)]
+        return tuple(ordered)
+    return tuple([ordered[rank] for rank in _ranks(count, most)])
+
+
+@lru_cache(maxsize=1024)
+def _ranks(count: int, most: int) -> tuple[int, ...]:
+    """Evenly spaced ranks of so many values."""
+    return tuple((2 * i + 1) * count // (2 * most) for i in range(most))
 
 
 def median_of(ordered: Sequence[float]) -> float:
@@ -221,7 +227,7 @@ class Window:
         """The sizes, at most ``MOST_POINTS`` of them, moved by one factor so that their median is ``centre``."""
         points = evenly(self.ordered)
         factor = centre / (self.median if len(points) == len(self) else points[len(points) // 2])
-        return SizeDistribution.scaled(tuple(points), factor)
+        return SizeDistribution.scaled(points, factor)
 
     def beyond(self, done: float) -> list[float]:
         """Sizes above ``done``, ascending; twice ``done`` where there is none, as if the job were half done."""
@@ -276,19 +282,18 @@ class History:
         self.most_keys = as_int(most_keys, "history", "most_keys", 16)
         self.min_jobs = as_int(min_jobs, "history", "min_jobs", 1)
         self.min_unnamed = as_int(min_unnamed, "history", "min_unnamed", 1)
+        self._enough = max(self.min_jobs, self.min_unnamed)  # for a key of any level
         self.alpha = None if alpha is None else as_finite(alpha, "history", "alpha", 0.0, 1.0)
         if self.alpha == 0.0:
             raise InvalidValueError("history", "alpha", alpha, "must be above 0")
         self.dropped = 0
         """Finished jobs that taught nothing, because their size was no positive number."""
         self._windows: dict[Key, Window] = {}
-        self._asked: tuple[Sequence[Key], tuple[Key, Window] | None] = ((), None)  # the last answer of best
 
     def learn(self, finished: Sequence[Finished]) -> None:
         """Jobs that have finished, in the order in which they did."""
         good = usable(finished)
         self.dropped += len(finished) - len(good)
-        self._asked = ((), None)
         for done in good:
             size = on_grid(done.size)
             for key in keys_of(done.job):
@@ -311,23 +316,13 @@ class History:
 
     def _counts(self, level: str, jobs: int) -> bool:
         """Whether so many finished jobs are enough at a level."""
-        if jobs >= max(self.min_jobs, self.min_unnamed) or level == "all":
+        if level == "all":
             return True
         return jobs >= (self.min_jobs if level.endswith(_NAMED) else self.min_unnamed)
 
     def best(self, keys: Sequence[Key]) -> tuple[Key, Window] | None:
         """First key that counts, and its window."""
-        asked, found = self._asked
-        if asked is not keys:
-            found = self.first(keys)
-            self._asked = (keys, found)
-        return found
-
-    def first(self, keys: Sequence[Key]) -> tuple[Key, Window] | None:
-        """The same as :meth:`best`, which keeps the last answer in mind; for keys that are not asked for again."""
-        windows, enough = self._windows, max(self.min_jobs, self.min_unnamed)
-        if not windows:
-            return None
+        windows, enough = self._windows, self._enough
         for key in keys:
             window = windows.get(key)
             if window is not None and (len(window.ordered) >= enough or self._counts(key[0], len(window.ordered))):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from time import perf_counter
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ _LARGEST_S, _LARGEST_ITERATIONS = 8.9e9, 1e15
 _WINDOW_ALL = 10_000
 _LEAST_BEYOND = 5
 _FINISH, _START, _PROGRESS = range(3)
+_WHEN = itemgetter(slice(4))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ class _Known:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.first: float | None = None
+        self.first: Estimate | None = None
         self.estimate: Estimate | None = None
         self.version = -1
         self.start_s: float | None = None
@@ -196,20 +198,18 @@ class OnlinePredictor:
         if len(estimates) != len(known):
             rule = f"must be one for each of the {len(known)} jobs"
             raise InvalidValueError(f"model {self.model.name!r}", "estimates", len(estimates), rule)
-        checked: dict[int, tuple[Estimate, float]] = {}  # with their medians; models may give one to many jobs
+        checked: dict[int, Estimate] = {}  # models may give one to many jobs
         version = self._version
         for one, said in zip(known, estimates, strict=True):
             same = id(said) if isinstance(one.job.work, Fixed) else ~id(said)
-            found = checked.get(same)
-            if found is None or said is None:
-                estimate = self._fallback(one.job) if said is None else self._checked(said, one.job)
-                found = checked[same] = estimate, estimate.median
+            estimate = checked.get(same)
+            if estimate is None or said is None:
+                estimate = checked[same] = self._fallback(one.job) if said is None else self._checked(said, one.job)
                 self._fallbacks += said is None
-            one.estimate, median = found
-            one.version = version
+            one.estimate, one.version = estimate, version
             if one.first is None:
-                one.first = median
-            if found[0].cold_start:
+                one.first = estimate
+            if estimate.cold_start:
                 self._cold_starts += 1
         self._predictions += len(known)
         self._predicting_s += perf_counter() - before
@@ -401,7 +401,7 @@ class OnlinePredictor:
         sizes = _answer(known).sizes
         if so_far >= sizes.quantile(1.0):
             larger = self._sizes[isinstance(known.job.work, Fixed)].beyond(so_far)
-            sizes = SizeDistribution(evenly(larger)) if len(larger) >= _LEAST_BEYOND else sizes
+            sizes = SizeDistribution.scaled(evenly(larger), 1.0) if len(larger) >= _LEAST_BEYOND else sizes
         return sizes.left_after(so_far)
 
     @property
@@ -452,7 +452,7 @@ class OnlinePredictor:
         if not self._reports:
             return
         before = perf_counter()
-        self._reports.sort(key=lambda report: report[:4])
+        self._reports.sort(key=_WHEN)
         finished: list[Finished] = []
         for report in self._reports:
             if report.kind == _FINISH:
@@ -470,7 +470,7 @@ class OnlinePredictor:
     def _finished(self, report: _Report) -> Finished:
         done = Finished(report.known.job, report.value, report.at_s, report.status)
         if report.known.first is not None and is_usable(done):
-            self._ratios.add(report.known.first / done.size)
+            self._ratios.add(report.known.first.median / done.size)
         return done
 
     def _watch(self, report: _Report) -> None:

@@ -110,8 +110,8 @@ def surviving_sizes(
     return SizeDistribution([_quantile(curve, tail, (i + 0.5) / points) for i in range(points)])
 
 
-def _median_of(finished: list[float], running: list[float]) -> float | None:
-    """Least size that at least half of the jobs do not exceed, by :func:`kaplan_meier`; None where it is not known."""
+def _median_of(finished: list[float], running: list[float], beyond: Callable[[float], Sequence[float]]) -> float:
+    """Least size that at least half of the jobs do not exceed, as by :func:`kaplan_meier`; sorts both lists."""
     finished.sort()
     if not running:
         return finished[(len(finished) - 1) // 2]
@@ -125,7 +125,7 @@ def _median_of(finished: list[float], running: list[float]) -> float | None:
         left -= 1
         if 1.0 - share >= 0.5 - 1e-12:
             return value
-    return None
+    return _of_tail(beyond(running[-1]), share, 0.5)
 
 
 def _quantile(curve: Sequence[tuple[float, float]], tail: Sequence[float], share: float) -> float:
@@ -133,7 +133,11 @@ def _quantile(curve: Sequence[tuple[float, float]], tail: Sequence[float], share
     at = bisect_left(curve, share - 1e-12, key=lambda step: 1.0 - step[1])
     if at < len(curve):
         return curve[at][0]
-    left = curve[-1][1] if curve else 1.0
+    return _of_tail(tail, curve[-1][1] if curve else 1.0, share)
+
+
+def _of_tail(tail: Sequence[float], left: float, share: float) -> float:
+    """The same, where a share of the jobs is left that is larger than all finished ones."""
     rank = math.ceil((share - (1.0 - left)) / left * len(tail) - 1e-9)
     return tail[min(max(rank, 1), len(tail)) - 1]
 
@@ -245,6 +249,8 @@ class Survival:
     """
 
     name = "survival"
+    levels: int | None = None
+    """Which of a job's keys are tried: all."""
 
     def __init__(self, *, jobs: int = 30, history: History | None = None, min_jobs: int = 1) -> None:
         self.history = History(min_jobs=min_jobs) if history is None else history
@@ -291,14 +297,11 @@ class Survival:
     def centre(self, job: Job, keys: Sequence[Key], now_s: float) -> float | None:
         """Median of the estimate alone, for the keys of the job."""
         found = self.history.best(keys)
-        if found is None:
-            return None
-        key, window = found
-        finished, running = self._known(key, window, now_s)
-        median = _median_of(finished, running)
-        if median is None:
-            median = _quantile(kaplan_meier(finished, running), window.beyond(max(running)), 0.5)
-        return median
+        return None if found is None else self.centre_at(*found, now_s)
+
+    def centre_at(self, key: Key, window: Window, now_s: float) -> float:
+        """Median of the estimate alone, for the key that was found."""
+        return _median_of(*self._known(key, window, now_s), window.beyond)
 
     def _known(self, key: Key, window: Window, now_s: float) -> tuple[list[float], list[float]]:
         finished, running = self._runs.known(key, now_s)

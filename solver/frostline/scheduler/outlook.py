@@ -7,7 +7,6 @@ median of its prediction.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from heapq import heappop, heappush
 from typing import Protocol
 
@@ -122,18 +121,18 @@ class Outlook:
         deflation = as_finite(self.predictor.deflation, "predictor", "deflation")
         if deflation <= 0:
             raise InvalidValueError("predictor", "deflation", deflation, "must be above 0")
+        times, over = deflation.as_integer_ratio()  # exact
         for task, estimate in zip(tasks, estimates, strict=True):
             low_us, high_us = self._believe(task, (estimate.low, estimate.median, estimate.high))
-            work = max(int(task.gpus * task.duration_us / Fraction(deflation)), 1)
+            work = max(task.work * over // times, 1)
             task.belief = Belief(low_us, high_us, work, estimate.cold_start)
             self.believed[task.job.id] = Believed(work, task.duration_us)
             self.cold_starts += estimate.cold_start
 
     def _believe(self, task: Task, sizes: tuple[float, float, float]) -> tuple[int, int]:
         """Put the median of three sizes in the place of the job's own; shortest durations at the low and the high."""
-        low, median, high = sizes
-        task.job = self._sized(task.job, median)
-        low_us, task.duration_us, task.high_us = (self._shortest_us(task.job, size) for size in (low, median, high))
+        task.job = self._sized(task.job, sizes[1])
+        low_us, task.duration_us, task.high_us = [self._shortest_us(task.job, size) for size in sizes]
         return low_us, task.high_us
 
     def _sized(self, job: Job, size: float) -> Job:

@@ -84,6 +84,8 @@ class VirtualOrder:
         while self._late and self._late[0][0] <= now_us:
             due_us, number = heappop(self._late)
             entering.append((due_us, due_us * gpus, number))
+        if len(self._due) > 2 * len(self._waiting):  # most have started behind a first one that waits
+            self._due = deque(self.due)
         self._due.extend(self._waiting[number] for _, _, number in sorted(entering) if number in self._waiting)
         if self._back:
             self._put_back(now_us)

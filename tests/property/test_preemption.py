@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frostline.policies import Las, Policy, Preempt, Srtf, Start, Task, View, Wait, fewest_victims
+from frostline.policies import Gittins, Las, Policy, Preempt, Srtf, Start, Task, View, Wait, fewest_victims
 from frostline.policies.base import Decision
 from frostline.policies.service_queues import service_queues
 from frostline.problem import Fixed, Instance, Schedule, Segment
@@ -30,6 +30,14 @@ LAS = st.builds(
     starvation=st.sampled_from([0.0, 0.5, 2.0]),
     restart_s=RESTART,
     most_evictions=MOST,
+)
+GITTINS = st.builds(
+    Gittins,
+    thresholds=st.lists(st.integers(1, 60), min_size=1, max_size=3, unique=True).map(sorted),
+    starvation=st.sampled_from([0.0, 0.5, 2.0]),
+    restart_s=RESTART,
+    most_evictions=MOST,
+    least_finished=st.integers(1, 3),
 )
 SRTF = st.builds(Srtf, restart_s=RESTART, most_evictions=MOST)
 
@@ -65,7 +73,7 @@ class Restless:
         return Preempt(first, victims) if victims else Wait()
 
 
-POLICIES = st.one_of(LAS, SRTF, st.builds(Restless, RESTART, st.integers(0, 1000)))
+POLICIES = st.one_of(LAS, GITTINS, SRTF, st.builds(Restless, RESTART, st.integers(0, 1000)))
 PROBLEMS = instances(max_jobs=8, localities=LOCALITIES, works=WORKS)
 
 
@@ -140,10 +148,9 @@ class Recounted(Las):
         if isinstance(decision, (Preempt, Wait)) and heads:
             below, next_us = plainly(view, self, heads[0][0][0])
             queues = service_queues(view, self._limits_us, self.most_evictions)
-            assert [[run.task for run in queues.below(queue)] for queue in range(len(below))] == below
-            assert [queues.gpus_below(queue) for queue in range(len(below))] == [
-                sum(task.gpus for task in tasks) for tasks in below
-            ]
+            lower = [range(len(below) - 1, queue, -1) for queue in range(len(below))]
+            assert [[run.task for run in queues.members(each)] for each in lower] == below
+            assert [queues.gpus_in(each) for each in lower] == [sum(task.gpus for task in tasks) for tasks in below]
             assert isinstance(decision, Preempt) or decision.until_us == next_us
         return decision
 
@@ -163,6 +170,7 @@ class Watched:
         self.restart_s, self.priority = policy.restart_s, policy.priority
         if isinstance(policy, Las):
             self.renewal_us = policy.renewal_us
+            self.learns_service = isinstance(policy, Gittins)
 
     def decide(self, view: View) -> Decision:
         decision = self.policy.decide(view)
@@ -189,10 +197,10 @@ class Watched:
             else:
                 held_s = victim.held_us(view.now_us) / 1e6
                 queue = sum(limit <= held_s for limit in map(float, str(self.policy.thresholds).split("/")))
-                assert queue > decision.task.priority[0]
+                assert queue in self.policy.order(view).lower(decision.task.priority[0], decision.task)
 
 
-@given(PROBLEMS, LAS | SRTF)
+@given(PROBLEMS, LAS | GITTINS | SRTF)
 def test_victims_rank_below_the_newcomer_and_none_could_be_spared(instance: Instance, policy: Las | Srtf) -> None:
     schedule = run(instance, Watched(policy))
     assert schedule.segments == run(instance, policy).segments
@@ -200,7 +208,7 @@ def test_victims_rank_below_the_newcomer_and_none_could_be_spared(instance: Inst
         assert len(segments) - 1 <= policy.most_evictions
 
 
-@given(PROBLEMS, LAS | SRTF, st.lists(st.integers(0, 40), max_size=6))
+@given(PROBLEMS, LAS | GITTINS | SRTF, st.lists(st.integers(0, 40), max_size=6))
 def test_with_nothing_new_nothing_changes(instance: Instance, policy: Las | Srtf, looks: list[int]) -> None:
     """Deciding again at once, or at any time before something happens or the scheduler asks to be woken."""
     scheduler = Scheduler(instance.cluster, policy, expected=instance.jobs)
@@ -218,8 +226,8 @@ def test_with_nothing_new_nothing_changes(instance: Instance, policy: Las | Srtf
         assert not later.evictions
 
 
-@given(st.data(), PROBLEMS, LAS)
-def test_least_attained_service_does_not_look_at_what_is_believed(
+@given(st.data(), PROBLEMS, LAS | GITTINS)
+def test_attained_service_does_not_look_at_what_is_believed(
     data: st.DataObject, instance: Instance, policy: Las
 ) -> None:
     told = run(instance, policy, predictor=data.draw(predictions(instance)))

@@ -15,6 +15,7 @@ from frostline.policies.base import (
 )
 from frostline.policies.elastic import IceFrog, Pollux, Sia
 from frostline.policies.eviction import fewest_victims
+from frostline.policies.gittins import Gittins
 from frostline.policies.icefrog_rigid import IceFrogRigid
 from frostline.policies.las import Las
 from frostline.policies.list_policy import ListPolicy
@@ -31,6 +32,7 @@ __all__ = [
     "AsrptStrict",
     "Belief",
     "Decision",
+    "Gittins",
     "IceFrog",
     "IceFrogRigid",
     "Las",

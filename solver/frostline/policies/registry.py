@@ -11,6 +11,7 @@ from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.policies.asrpt import Asrpt, AsrptBudget, AsrptGuard, AsrptStrict
 from frostline.policies.base import Policy
 from frostline.policies.elastic import IceFrog, Pollux, Sia
+from frostline.policies.gittins import Gittins
 from frostline.policies.icefrog_rigid import IceFrogRigid
 from frostline.policies.las import Las
 from frostline.policies.list_policy import easy, fifo, ljf, sjf, smallest_area
@@ -31,6 +32,7 @@ BUILT_IN: Mapping[str, Callable[..., Policy]] = {
     "ljf": ljf,
     "easy": easy,
     "las": Las,
+    "gittins": Gittins,
     "srtf": Srtf,
     "icefrog-rigid": IceFrogRigid,
     "icefrog": IceFrog,

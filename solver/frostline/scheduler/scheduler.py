@@ -423,7 +423,7 @@ class Scheduler:
             state.event_us = now_us
             if state.outlook is None:
                 for job in self._finished:
-                    state.finish(job)
+                    state.finish(job, now_us)
                     state.forget(job)
                 self._finished.clear()
             else:
@@ -444,7 +444,7 @@ class Scheduler:
         state, finished = self._state, self._finished
         for job in sorted(finished, key=lambda job: state.runs[job].number):
             size, status = finished.pop(job)
-            run = state.finish(job)
+            run = state.finish(job, now_us)
             state.see(now_us, now_us - run.start_us)
             outlook.finish(run, size, status, now_us)
 

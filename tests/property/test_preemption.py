@@ -10,10 +10,22 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frostline.policies import Gittins, Las, Policy, Preempt, Srtf, Start, Task, View, Wait, fewest_victims
+from frostline.policies import (
+    Gittins,
+    Las,
+    Policy,
+    Preempt,
+    ServerFillingSrpt,
+    Srtf,
+    Start,
+    Task,
+    View,
+    Wait,
+    fewest_victims,
+)
 from frostline.policies.base import Decision
 from frostline.policies.service_queues import service_queues
-from frostline.problem import Fixed, Instance, Schedule, Segment
+from frostline.problem import Cluster, Fixed, Instance, Schedule, Segment
 from frostline.relaxation import virtual_completions
 from frostline.scheduler import Scheduler
 from frostline.simulation import run, simulate
@@ -40,6 +52,7 @@ GITTINS = st.builds(
     least_finished=st.integers(1, 3),
 )
 SRTF = st.builds(Srtf, restart_s=RESTART, most_evictions=MOST)
+SERVER_FILLING = st.builds(ServerFillingSrpt, restart_s=RESTART, most_evictions=MOST)
 
 
 class Restless:
@@ -73,7 +86,7 @@ class Restless:
         return Preempt(first, victims) if victims else Wait()
 
 
-POLICIES = st.one_of(LAS, GITTINS, SRTF, st.builds(Restless, RESTART, st.integers(0, 1000)))
+POLICIES = st.one_of(LAS, GITTINS, SRTF, SERVER_FILLING, st.builds(Restless, RESTART, st.integers(0, 1000)))
 PROBLEMS = instances(max_jobs=8, localities=LOCALITIES, works=WORKS)
 
 
@@ -208,7 +221,7 @@ def test_victims_rank_below_the_newcomer_and_none_could_be_spared(instance: Inst
         assert len(segments) - 1 <= policy.most_evictions
 
 
-@given(PROBLEMS, LAS | GITTINS | SRTF, st.lists(st.integers(0, 40), max_size=6))
+@given(PROBLEMS, LAS | GITTINS | SRTF | SERVER_FILLING, st.lists(st.integers(0, 40), max_size=6))
 def test_with_nothing_new_nothing_changes(instance: Instance, policy: Las | Srtf, looks: list[int]) -> None:
     """Deciding again at once, or at any time before something happens or the scheduler asks to be woken."""
     scheduler = Scheduler(instance.cluster, policy, expected=instance.jobs)
@@ -234,17 +247,32 @@ def test_attained_service_does_not_look_at_what_is_believed(
     assert told.segments == run(instance, policy).segments
 
 
-@given(st.data(), PROBLEMS, SRTF)
+@given(st.data(), PROBLEMS, SRTF | SERVER_FILLING)
 def test_predicted_sizes_and_evictions_go_together(data: st.DataObject, instance: Instance, policy: Srtf) -> None:
     result = simulate(instance, policy, predictor=data.draw(predictions(instance)))
     assert_feasible(instance, result.schedule)
     assert result.metrics.jobs == len(instance.jobs)
 
 
-@given(instances(pool=True, max_gpus=1, max_jobs=7))
-def test_shortest_remaining_first_on_one_gpu_is_the_virtual_machine(instance: Instance) -> None:
+@given(instances(pool=True, max_gpus=1, max_jobs=7), st.sampled_from([Srtf, ServerFillingSrpt]))
+def test_shortest_remaining_first_on_one_gpu_is_the_virtual_machine(instance: Instance, policy: type[Srtf]) -> None:
     """Without restarts, on one GPU, the completions are those of preemptive SRPT: no order has a smaller total."""
     work = [duration_us(job.work.duration_s) for job in instance.jobs if isinstance(job.work, Fixed)]
     releases = [instant_us(job.release_s) for job in instance.jobs]
-    ends = run(instance, Srtf(restart_s=0, most_evictions=1000)).completion_us
+    ends = run(instance, policy(restart_s=0, most_evictions=1000)).completion_us
     assert sum(ends.values()) == sum(virtual_completions(zip(releases, work, strict=True), 1))
+
+
+@given(instances(pool=True, max_gpus=8, max_jobs=8), st.sampled_from([1, 2, 4, 8]), st.data())
+def test_server_filling_leaves_no_gpu_idle_where_widths_are_powers_of_2(
+    instance: Instance, gpus: int, data: st.DataObject
+) -> None:
+    """As long as the tasks that are there ask for all GPUs, all of them are held."""
+    widths = st.sampled_from([width for width in (1, 2, 4, 8) if width <= gpus])
+    jobs = [job.replace(gpus=data.draw(widths)) for job in instance.jobs]
+    schedule = run(instance.replace(cluster=Cluster.pool(gpus), jobs=jobs), ServerFillingSrpt(restart_s=0))
+    ends = schedule.completion_us
+    for at_us in {edge for segment in schedule.segments for edge in (segment.start_us, segment.end_us)}:
+        wanted = sum(job.gpus for job in jobs if instant_us(job.release_s) <= at_us < ends[job.id])
+        held = sum(s.placement.gpus for s in schedule.segments if s.start_us <= at_us < s.end_us)
+        assert held == gpus or wanted < gpus

@@ -73,6 +73,7 @@ CLAIMED = {
     "gittins": ["work-conserving"],
     "las": ["work-conserving"],
     "ljf": ["work-conserving"],
+    "serverfilling-srpt": ["work-conserving"],
     "sjf": ["work-conserving"],
     "smallest-area": ["work-conserving"],
     "srtf": ["work-conserving"],

@@ -75,7 +75,7 @@ def test_it_is_as_las_until_enough_have_finished() -> None:
 
 
 def test_what_outlives_the_short_ones_gives_way_and_is_gone_back_to() -> None:
-    """A start costs (9 + 10) / 9 GPU-s, to go on 90 at 10 and 60 at 40: once y has had 10, x that has had 50 is next."""
+    """A start costs (9 + 10) / 9 GPU-s, to go on 90 at 10 and 60 at 40: at 10 y gives way to x at 50."""
     assert costs_of_completion([1] * 9 + [100], [10, 40]) == [19 / 9, 90.0, 60.0]
     jobs = [job(f"s{i}", 0, 1, 1) for i in range(9)] + [job("long", 0, 1, 100)]
     told = pieces(f"gittins:{RULE}:least_finished=10", 10, *jobs, job("x", 200, 10, 50), job("y", 205, 10, 5))

@@ -22,6 +22,7 @@ from frostline.policies.list_policy import ListPolicy
 from frostline.policies.offline_optimal import OfflineOptimal
 from frostline.policies.registry import make_policy, policy_names
 from frostline.policies.reservation import Reservation
+from frostline.policies.serverfilling import ServerFillingSrpt
 from frostline.policies.srtf import Srtf
 from frostline.policies.task import Belief, Past, Running, StartKind, Task
 
@@ -47,6 +48,7 @@ __all__ = [
     "Reallocate",
     "Reservation",
     "Running",
+    "ServerFillingSrpt",
     "Share",
     "Sia",
     "Srtf",

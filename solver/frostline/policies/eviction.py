@@ -5,16 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from frostline.placement.free_gpus import FreeGpus
-from frostline.policies.base import View
+from frostline.policies.base import Preempt, Start, View
 from frostline.policies.task import Running, Task
 
-__all__ = ["fewest_victims", "may_be_evicted"]
+__all__ = ["divisible", "fewest_victims", "first_with_room", "may_be_evicted"]
 
 
 def may_be_evicted(run: Running, now_us: int, most_evictions: int) -> bool:
     """Whether a running task started before this instant and was evicted less than so often."""
     past = run.task.past
     return run.start_us < now_us and (0 if past is None else past.evictions) < most_evictions
+
+
+def divisible(view: View, most_evictions: int) -> tuple[list[Running], int]:
+    """Running tasks that may lose their GPUs some time, and the GPUs that there are for these and others.
+
+    Who was evicted so often keeps its GPUs, and so does who holds GPUs of servers that take no starts.
+    """
+    free, runs = view.free, []
+    gpus = free.capacity
+    for run in view.runs.values():
+        past, open_gpus = run.task.past, free.open_gpus(run.loads) if free.closed else run.gpus
+        if open_gpus == run.gpus and (0 if past is None else past.evictions) < most_evictions:
+            runs.append(run)
+        else:
+            gpus -= open_gpus
+    return runs, gpus
+
+
+def first_with_room(view: View, newcomers: Iterable[Task], candidates: Iterable[Running]) -> Start | Preempt | None:
+    """Start of the first newcomer that fits, or does so once the fewest of the candidates, dearest last, give way."""
+    may_go: list[Running] | None = None
+    for task in newcomers:
+        if view.free.fits(task.shape):
+            return Start(task)
+        may_go = [*candidates] if may_go is None else may_go
+        victims = fewest_victims(view, task, may_go)
+        if victims:
+            return Preempt(task, victims)
+    return None
 
 
 def fewest_victims(view: View, task: Task, candidates: Iterable[Running]) -> tuple[Task, ...] | None:

@@ -16,6 +16,7 @@ from frostline.policies.icefrog_rigid import IceFrogRigid
 from frostline.policies.las import Las
 from frostline.policies.list_policy import easy, fifo, ljf, sjf, smallest_area
 from frostline.policies.offline_optimal import OfflineOptimal
+from frostline.policies.serverfilling import ServerFillingSrpt
 from frostline.policies.srtf import Srtf
 from frostline.problem.settings import named_settings
 
@@ -34,6 +35,7 @@ BUILT_IN: Mapping[str, Callable[..., Policy]] = {
     "las": Las,
     "gittins": Gittins,
     "srtf": Srtf,
+    "serverfilling-srpt": ServerFillingSrpt,
     "icefrog-rigid": IceFrogRigid,
     "icefrog": IceFrog,
     "pollux": Pollux,

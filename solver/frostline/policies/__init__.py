@@ -13,7 +13,7 @@ from frostline.policies.base import (
     View,
     Wait,
 )
-from frostline.policies.elastic import IceFrog, Pollux, Sia
+from frostline.policies.elastic import IceFrog, Optimus, Pollux, Sia
 from frostline.policies.eviction import fewest_victims
 from frostline.policies.gittins import Gittins
 from frostline.policies.icefrog_rigid import IceFrogRigid
@@ -40,6 +40,7 @@ __all__ = [
     "ListPolicy",
     "Offer",
     "OfflineOptimal",
+    "Optimus",
     "Past",
     "PlanningPolicy",
     "Policy",

@@ -10,7 +10,7 @@ from inspect import signature
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.policies.asrpt import Asrpt, AsrptBudget, AsrptGuard, AsrptStrict
 from frostline.policies.base import Policy
-from frostline.policies.elastic import IceFrog, Pollux, Sia
+from frostline.policies.elastic import IceFrog, Optimus, Pollux, Sia
 from frostline.policies.gittins import Gittins
 from frostline.policies.icefrog_rigid import IceFrogRigid
 from frostline.policies.las import Las
@@ -40,6 +40,7 @@ BUILT_IN: Mapping[str, Callable[..., Policy]] = {
     "icefrog": IceFrog,
     "pollux": Pollux,
     "sia": Sia,
+    "optimus": Optimus,
 }
 
 OFFLINE: Mapping[str, Callable[..., Policy]] = {"offline-optimal": OfflineOptimal}

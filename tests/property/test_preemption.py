@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from frostline.policies import (
     Gittins,
     Las,
+    LasFair,
     Policy,
     Preempt,
     ServerFillingSrpt,
@@ -52,6 +53,7 @@ GITTINS = st.builds(
     least_finished=st.integers(1, 3),
 )
 SRTF = st.builds(Srtf, restart_s=RESTART, most_evictions=MOST)
+LAS_FAIR = st.builds(LasFair, round_s=st.sampled_from([4.0, 10.0, 360.0]), restart_s=st.sampled_from([0.0, 0.5, 3.0]))
 SERVER_FILLING = st.builds(ServerFillingSrpt, restart_s=RESTART, most_evictions=MOST)
 
 
@@ -86,7 +88,7 @@ class Restless:
         return Preempt(first, victims) if victims else Wait()
 
 
-POLICIES = st.one_of(LAS, GITTINS, SRTF, SERVER_FILLING, st.builds(Restless, RESTART, st.integers(0, 1000)))
+POLICIES = st.one_of(LAS, GITTINS, SRTF, SERVER_FILLING, LAS_FAIR, st.builds(Restless, RESTART, st.integers(0, 1000)))
 PROBLEMS = instances(max_jobs=8, localities=LOCALITIES, works=WORKS)
 
 
@@ -221,7 +223,7 @@ def test_victims_rank_below_the_newcomer_and_none_could_be_spared(instance: Inst
         assert len(segments) - 1 <= policy.most_evictions
 
 
-@given(PROBLEMS, LAS | GITTINS | SRTF | SERVER_FILLING, st.lists(st.integers(0, 40), max_size=6))
+@given(PROBLEMS, LAS | GITTINS | SRTF | SERVER_FILLING | LAS_FAIR, st.lists(st.integers(0, 40), max_size=6))
 def test_with_nothing_new_nothing_changes(instance: Instance, policy: Las | Srtf, looks: list[int]) -> None:
     """Deciding again at once, or at any time before something happens or the scheduler asks to be woken."""
     scheduler = Scheduler(instance.cluster, policy, expected=instance.jobs)
@@ -239,7 +241,7 @@ def test_with_nothing_new_nothing_changes(instance: Instance, policy: Las | Srtf
         assert not later.evictions
 
 
-@given(st.data(), PROBLEMS, LAS | GITTINS)
+@given(st.data(), PROBLEMS, LAS | GITTINS | LAS_FAIR)
 def test_attained_service_does_not_look_at_what_is_believed(
     data: st.DataObject, instance: Instance, policy: Las
 ) -> None:

@@ -72,6 +72,7 @@ CLAIMED = {
     "fifo": ["strict"],
     "gittins": ["work-conserving"],
     "las": ["work-conserving"],
+    "las-fair": ["work-conserving"],
     "ljf": ["work-conserving"],
     "serverfilling-srpt": ["work-conserving"],
     "sjf": ["work-conserving"],

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from frostline.certify import check_schedule
+from frostline import check_schedule
 from frostline.errors import InvalidValueError
 from frostline.policies import Gittins, Las, Policy, make_policy
 from frostline.policies.gittins import costs_of_completion

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from frostline.certify import check_schedule
+from frostline import check_schedule
 from frostline.errors import InvalidValueError
 from frostline.policies import ServerFillingSrpt, make_policy
 from frostline.problem import Cluster, Fixed, Instance, Job, Outage

@@ -18,6 +18,7 @@ from frostline.policies.eviction import fewest_victims
 from frostline.policies.gittins import Gittins
 from frostline.policies.icefrog_rigid import IceFrogRigid
 from frostline.policies.las import Las
+from frostline.policies.las_fair import LasFair
 from frostline.policies.list_policy import ListPolicy
 from frostline.policies.offline_optimal import OfflineOptimal
 from frostline.policies.registry import make_policy, policy_names
@@ -37,6 +38,7 @@ __all__ = [
     "IceFrog",
     "IceFrogRigid",
     "Las",
+    "LasFair",
     "ListPolicy",
     "Offer",
     "OfflineOptimal",

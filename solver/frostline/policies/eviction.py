@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from frostline.placement.free_gpus import FreeGpus
 from frostline.policies.base import Preempt, Start, View
@@ -33,14 +34,28 @@ def divisible(view: View, most_evictions: int) -> tuple[list[Running], int]:
     return runs, gpus
 
 
-def first_with_room(view: View, newcomers: Iterable[Task], candidates: Iterable[Running]) -> Start | Preempt | None:
-    """Start of the first newcomer that fits, or does so once the fewest of the candidates, dearest last, give way."""
-    may_go: list[Running] | None = None
-    for task in newcomers:
+def first_with_room(view: View, chosen: Sequence[Task | Running], others: Iterable[Running]) -> Start | Preempt | None:
+    """Start of the first chosen task that waits and fits, or fits once others give way.
+
+    Parameters
+    ----------
+    view : View
+        The present.
+    chosen : sequence of Task or Running
+        Tasks that are to run, waiting or running, the first ones before all.
+    others : iterable of Running
+        Who gives way to them, the dearest last; nobody who has started at this instant does. If these are not enough,
+        because servers are apart, those give way that were chosen later.
+    """
+    now_us, going = view.now_us, None
+    for at, task in enumerate(chosen):
+        if isinstance(task, Running):
+            continue
         if view.free.fits(task.shape):
             return Start(task)
-        may_go = [*candidates] if may_go is None else may_go
-        victims = fewest_victims(view, task, may_go)
+        going = [run for run in others if run.start_us < now_us] if going is None else going
+        later = (each for each in reversed(chosen[at + 1 :]) if isinstance(each, Running) and each.start_us < now_us)
+        victims = fewest_victims(view, task, chain(going, later))
         if victims:
             return Preempt(task, victims)
     return None

@@ -14,6 +14,7 @@ from frostline.policies.elastic import IceFrog, Optimus, Pollux, Sia
 from frostline.policies.gittins import Gittins
 from frostline.policies.icefrog_rigid import IceFrogRigid
 from frostline.policies.las import Las
+from frostline.policies.las_fair import LasFair
 from frostline.policies.list_policy import easy, fifo, ljf, sjf, smallest_area
 from frostline.policies.offline_optimal import OfflineOptimal
 from frostline.policies.serverfilling import ServerFillingSrpt
@@ -34,6 +35,7 @@ BUILT_IN: Mapping[str, Callable[..., Policy]] = {
     "easy": easy,
     "las": Las,
     "gittins": Gittins,
+    "las-fair": LasFair,
     "srtf": Srtf,
     "serverfilling-srpt": ServerFillingSrpt,
     "icefrog-rigid": IceFrogRigid,

@@ -30,10 +30,10 @@ class ServerFillingSrpt(Srtf):
 
     At each arrival and completion, tasks are taken in order of the GPU-time that they have left, waiting or not, until
     they ask for as many GPUs as there are. The widest of these are served, as many as the GPUs suffice for. Each one
-    that waits starts if it fits, or if it fits once others are evicted that are not served: those with most left first,
-    and nobody who could be spared. Who was evicted too often keeps its GPUs, and
-    these are not counted. Where that leaves GPUs free, because widths are no powers of 2 or servers are apart,
-    others start in order, whatever fits. A restart counts as time left.
+    that waits starts if it fits, or if it fits once others are evicted that are not served or, where servers are
+    apart, are narrower: those with most left first, and nobody who could be spared. Who was evicted too often keeps
+    its GPUs, and these are not counted. Where that leaves GPUs free, because widths are no powers of 2 or servers are
+    apart, others start in order, whatever fits. A restart counts as time left.
 
     Parameters
     ----------
@@ -64,9 +64,8 @@ class ServerFillingSrpt(Srtf):
             return fit_anything(view)
         served = _widest(candidates, gpus)
         kept = {each.number for each in served}
-        newcomers = [each for each in served if isinstance(each, Task)]
-        victims = (run for _, number, run in reversed(running) if number not in kept and run.start_us < now_us)
-        return first_with_room(view, newcomers, victims) or fit_anything(view)
+        others = (run for _, number, run in reversed(running) if number not in kept)
+        return first_with_room(view, served, others) or fit_anything(view)
 
 
 def _least_left(view: View, running: Iterable[_Ranked], gpus: int) -> Iterator[_Ranked]:

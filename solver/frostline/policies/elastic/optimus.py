@@ -25,9 +25,9 @@ __all__ = ["Optimus", "greedy_options", "remaining_s"]
 class Optimus(RoundPolicy):
     """Optimus-like: all tasks get their least GPUs, and then whoever's remaining time drops most per GPU gets more.
 
-    The least GPUs are given in order of arrival, as far as they go; Optimus leaves open who waits. Widths that are
-    skipped count as one step, by their drop per GPU. Remaining time is that of the iterations left, with ``restart_s``
-    where a task that has run would run on other GPUs than it has: Optimus has no such cost, and would change GPUs for
+    The least GPUs are given in order of arrival, as far as they go; Pollux's code takes the narrowest first. Widths
+    that are skipped count as one step, by their drop per GPU. Remaining time is that of the iterations left, with
+    ``restart_s`` where a task that has run would run on other GPUs than it has; the published rule changes GPUs for
     any gain. The iterations must be known, where Optimus fits a curve to the loss; all GPUs are workers, where it tells
     workers from parameter servers. Nothing is frozen.
 

@@ -23,7 +23,7 @@ from frostline.verify import check_schedule
 
 UTILITIES = ("flow", "progress", "sia", "titan", "srpt")
 ICEFROG = tuple(f"icefrog:utility={name}" for name in UTILITIES)
-RIVALS = ("pollux", "pollux:power=0", "sia", "sia:event_driven=false:round_s=7")
+RIVALS = ("optimus:restart_s=0", "pollux", "pollux:power=0", "sia", "sia:event_driven=false:round_s=7")
 SMALL_ROUNDS = ("pollux:round_s=2:restart_s=1", "sia:round_s=3:restart_s=0", "icefrog:round_s=1:restart_s=0.5")
 RESTLESS = ("icefrog:round_s=1:restart_s=5:most_evictions=3", "pollux:round_s=1:restart_s=9:most_evictions=2")
 NAMES = st.sampled_from([*RIVALS, *ICEFROG, *SMALL_ROUNDS, *RESTLESS])

@@ -10,10 +10,23 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frostline.policies import Las, Policy, Preempt, Srtf, Start, Task, View, Wait, fewest_victims
+from frostline.policies import (
+    Gittins,
+    Las,
+    LasFair,
+    Policy,
+    Preempt,
+    ServerFillingSrpt,
+    Srtf,
+    Start,
+    Task,
+    View,
+    Wait,
+    fewest_victims,
+)
 from frostline.policies.base import Decision
 from frostline.policies.service_queues import service_queues
-from frostline.problem import Fixed, Instance, Schedule, Segment
+from frostline.problem import Cluster, Fixed, Instance, Schedule, Segment
 from frostline.relaxation import virtual_completions
 from frostline.scheduler import Scheduler
 from frostline.simulation import run, simulate
@@ -31,7 +44,17 @@ LAS = st.builds(
     restart_s=RESTART,
     most_evictions=MOST,
 )
+GITTINS = st.builds(
+    Gittins,
+    thresholds=st.lists(st.integers(1, 60), min_size=1, max_size=3, unique=True).map(sorted),
+    starvation=st.sampled_from([0.0, 0.5, 2.0]),
+    restart_s=RESTART,
+    most_evictions=MOST,
+    least_finished=st.integers(1, 3),
+)
 SRTF = st.builds(Srtf, restart_s=RESTART, most_evictions=MOST)
+LAS_FAIR = st.builds(LasFair, round_s=st.sampled_from([4.0, 10.0, 360.0]), restart_s=st.sampled_from([0.0, 0.5, 3.0]))
+SERVER_FILLING = st.builds(ServerFillingSrpt, restart_s=RESTART, most_evictions=MOST)
 
 
 class Restless:
@@ -65,7 +88,7 @@ class Restless:
         return Preempt(first, victims) if victims else Wait()
 
 
-POLICIES = st.one_of(LAS, SRTF, st.builds(Restless, RESTART, st.integers(0, 1000)))
+POLICIES = st.one_of(LAS, GITTINS, SRTF, SERVER_FILLING, LAS_FAIR, st.builds(Restless, RESTART, st.integers(0, 1000)))
 PROBLEMS = instances(max_jobs=8, localities=LOCALITIES, works=WORKS)
 
 
@@ -140,10 +163,9 @@ class Recounted(Las):
         if isinstance(decision, (Preempt, Wait)) and heads:
             below, next_us = plainly(view, self, heads[0][0][0])
             queues = service_queues(view, self._limits_us, self.most_evictions)
-            assert [[run.task for run in queues.below(queue)] for queue in range(len(below))] == below
-            assert [queues.gpus_below(queue) for queue in range(len(below))] == [
-                sum(task.gpus for task in tasks) for tasks in below
-            ]
+            lower = [range(len(below) - 1, queue, -1) for queue in range(len(below))]
+            assert [[run.task for run in queues.members(each)] for each in lower] == below
+            assert [queues.gpus_in(each) for each in lower] == [sum(task.gpus for task in tasks) for tasks in below]
             assert isinstance(decision, Preempt) or decision.until_us == next_us
         return decision
 
@@ -163,6 +185,7 @@ class Watched:
         self.restart_s, self.priority = policy.restart_s, policy.priority
         if isinstance(policy, Las):
             self.renewal_us = policy.renewal_us
+            self.learns_service = isinstance(policy, Gittins)
 
     def decide(self, view: View) -> Decision:
         decision = self.policy.decide(view)
@@ -189,10 +212,10 @@ class Watched:
             else:
                 held_s = victim.held_us(view.now_us) / 1e6
                 queue = sum(limit <= held_s for limit in map(float, str(self.policy.thresholds).split("/")))
-                assert queue > decision.task.priority[0]
+                assert queue in self.policy.order(view).lower(decision.task.priority[0], decision.task)
 
 
-@given(PROBLEMS, LAS | SRTF)
+@given(PROBLEMS, LAS | GITTINS | SRTF)
 def test_victims_rank_below_the_newcomer_and_none_could_be_spared(instance: Instance, policy: Las | Srtf) -> None:
     schedule = run(instance, Watched(policy))
     assert schedule.segments == run(instance, policy).segments
@@ -200,7 +223,7 @@ def test_victims_rank_below_the_newcomer_and_none_could_be_spared(instance: Inst
         assert len(segments) - 1 <= policy.most_evictions
 
 
-@given(PROBLEMS, LAS | SRTF, st.lists(st.integers(0, 40), max_size=6))
+@given(PROBLEMS, LAS | GITTINS | SRTF | SERVER_FILLING | LAS_FAIR, st.lists(st.integers(0, 40), max_size=6))
 def test_with_nothing_new_nothing_changes(instance: Instance, policy: Las | Srtf, looks: list[int]) -> None:
     """Deciding again at once, or at any time before something happens or the scheduler asks to be woken."""
     scheduler = Scheduler(instance.cluster, policy, expected=instance.jobs)
@@ -218,25 +241,40 @@ def test_with_nothing_new_nothing_changes(instance: Instance, policy: Las | Srtf
         assert not later.evictions
 
 
-@given(st.data(), PROBLEMS, LAS)
-def test_least_attained_service_does_not_look_at_what_is_believed(
+@given(st.data(), PROBLEMS, LAS | GITTINS | LAS_FAIR)
+def test_attained_service_does_not_look_at_what_is_believed(
     data: st.DataObject, instance: Instance, policy: Las
 ) -> None:
     told = run(instance, policy, predictor=data.draw(predictions(instance)))
     assert told.segments == run(instance, policy).segments
 
 
-@given(st.data(), PROBLEMS, SRTF)
+@given(st.data(), PROBLEMS, SRTF | SERVER_FILLING)
 def test_predicted_sizes_and_evictions_go_together(data: st.DataObject, instance: Instance, policy: Srtf) -> None:
     result = simulate(instance, policy, predictor=data.draw(predictions(instance)))
     assert_feasible(instance, result.schedule)
     assert result.metrics.jobs == len(instance.jobs)
 
 
-@given(instances(pool=True, max_gpus=1, max_jobs=7))
-def test_shortest_remaining_first_on_one_gpu_is_the_virtual_machine(instance: Instance) -> None:
+@given(instances(pool=True, max_gpus=1, max_jobs=7), st.sampled_from([Srtf, ServerFillingSrpt]))
+def test_shortest_remaining_first_on_one_gpu_is_the_virtual_machine(instance: Instance, policy: type[Srtf]) -> None:
     """Without restarts, on one GPU, the completions are those of preemptive SRPT: no order has a smaller total."""
     work = [duration_us(job.work.duration_s) for job in instance.jobs if isinstance(job.work, Fixed)]
     releases = [instant_us(job.release_s) for job in instance.jobs]
-    ends = run(instance, Srtf(restart_s=0, most_evictions=1000)).completion_us
+    ends = run(instance, policy(restart_s=0, most_evictions=1000)).completion_us
     assert sum(ends.values()) == sum(virtual_completions(zip(releases, work, strict=True), 1))
+
+
+@given(instances(pool=True, max_gpus=8, max_jobs=8), st.sampled_from([1, 2, 4, 8]), st.data())
+def test_server_filling_leaves_no_gpu_idle_where_widths_are_powers_of_2(
+    instance: Instance, gpus: int, data: st.DataObject
+) -> None:
+    """As long as the tasks that are there ask for all GPUs, all of them are held."""
+    widths = st.sampled_from([width for width in (1, 2, 4, 8) if width <= gpus])
+    jobs = [job.replace(gpus=data.draw(widths)) for job in instance.jobs]
+    schedule = run(instance.replace(cluster=Cluster.pool(gpus), jobs=jobs), ServerFillingSrpt(restart_s=0))
+    ends = schedule.completion_us
+    for at_us in {edge for segment in schedule.segments for edge in (segment.start_us, segment.end_us)}:
+        wanted = sum(job.gpus for job in jobs if instant_us(job.release_s) <= at_us < ends[job.id])
+        held = sum(s.placement.gpus for s in schedule.segments if s.start_us <= at_us < s.end_us)
+        assert held == gpus or wanted < gpus

@@ -17,11 +17,15 @@ from frostline.scheduler import Scheduler
 from frostline.simulation import run
 from frostline.testing import checkpointed, instances, outages
 
-ELASTIC, PLANNED = ("icefrog", "pollux", "sia"), "icefrog-rigid"
+ELASTIC, PLANNED = ("icefrog", "optimus", "pollux", "sia"), "icefrog-rigid"
 SETTINGS = {
     "las": "las:thresholds=5/20:restart_s=1:starvation=2",
+    "gittins": "gittins:thresholds=5/20:restart_s=1:starvation=2:least_finished=1",
     "srtf": "srtf:restart_s=0.5",
+    "las-fair": "las-fair:round_s=7:restart_s=0.5",
+    "serverfilling-srpt": "serverfilling-srpt:restart_s=0.5",
     "icefrog": "icefrog:round_s=7:restart_s=0.5",
+    "optimus": "optimus:round_s=6:restart_s=1",
     "pollux": "pollux:round_s=5:restart_s=1",
     "sia": "sia:round_s=5:restart_s=1",
 }

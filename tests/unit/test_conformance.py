@@ -67,8 +67,11 @@ from frostline.testing import (
 CLAIMED = {
     "asrpt-strict": ["strict"],
     "fifo": ["strict"],
+    "gittins": ["work-conserving"],
     "las": ["work-conserving"],
+    "las-fair": ["work-conserving"],
     "ljf": ["work-conserving"],
+    "serverfilling-srpt": ["work-conserving"],
     "sjf": ["work-conserving"],
     "smallest-area": ["work-conserving"],
     "srtf": ["work-conserving"],
@@ -78,6 +81,11 @@ CLAIMED = {
 @pytest.mark.parametrize("name", policy_names())
 def test_every_registered_policy_conforms(name: str) -> None:
     assert_conforms(name, claims=CLAIMED.get(name), examples=100)
+
+
+@pytest.mark.parametrize("policy", ["gittins:least_finished=1:thresholds=61/400/800/3000"])
+def test_policies_conform_where_little_was_drawn(policy: str) -> None:
+    assert_conforms(policy, claims=["work-conserving"], examples=100)
 
 
 class Plain:

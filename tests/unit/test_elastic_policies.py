@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from frostline.policies import IceFrog, Pollux, Sia, Task, View, make_policy
 from frostline.policies.base import Decision, Reallocate, Share, Wait
 from frostline.policies.elastic.allocate import best_options
 from frostline.policies.elastic.menu import RoundMenu
+from frostline.policies.elastic.optimus import greedy_options, remaining_s
 from frostline.policies.elastic.options import Options
 from frostline.policies.elastic.pollux import fair_rates, power_mean_values, restart_factors
 from frostline.policies.elastic.prices import completion_order, work_prices
@@ -192,6 +194,53 @@ class TestSia:
         assert [(at, gpus) for _, at, _, gpus, _ in pieces(schedule)[:3]] == [(0.0, 1)] * 3
 
 
+class TestOptimus:
+    def gpus(self, *rows: tuple[list[int], list[float], int], restart_s: float = 0.0, **more: Any) -> list[int]:
+        menu = replace(menu_of(*rows), **more)
+        chosen: list[int] = menu.gpus[greedy_options(menu, remaining_s(menu, restart_s))].tolist()
+        return chosen
+
+    def test_whose_remaining_time_drops_most_gets_more(self) -> None:
+        tables = ([1, 2, 4], [1.0, 0.625, 0.4], 0), ([1, 2, 4], [1.0, 0.625, 0.4], 0)
+        assert self.gpus(*tables) == [2, 2]
+        # 1000 units left: the first GPU drops them by 375 s, the next two by 112.5 s each; 100 left by 37.5 s.
+        assert self.gpus(*tables, total=[1000, 100], capacity=5) == [4, 1]
+        assert self.gpus(*tables, total=[100, 1000], capacity=5) == [1, 4]
+        # Two more GPUs are not there: the one that is left goes to the other one.
+        assert self.gpus(*tables, total=[1000, 100], capacity=4) == [2, 2]
+
+    def test_a_step_may_skip_widths_and_none_is_made_in_vain(self) -> None:
+        assert self.gpus(([1, 2, 4], [1.0, 0.99, 0.4], 0)) == [4]
+        assert self.gpus(([1, 2, 4], [1.0, 0.99, 0.4], 0), capacity=3) == [2]
+        assert self.gpus(([1, 2, 4], [1.0, 1.2, 1.0], 0)) == [1]
+
+    def test_of_equal_gains_the_earlier_task_has_the_first(self) -> None:
+        table = ([1, 2], [1.0, 0.6], 0)
+        assert self.gpus(table, table, table) == [2, 1, 1]
+
+    def test_the_least_gpus_are_given_in_order_of_arrival(self) -> None:
+        assert self.gpus(([3], [1.0], 0), ([2], [1.0], 0), ([1, 2], [1.0, 0.5], 0)) == [3, 0, 1]
+
+    def test_a_restart_counts_as_remaining_time(self) -> None:
+        menu = menu_of(([1, 2, 4], [1.0, 0.625, 0.4], 2), ([1, 2], [2.0, 1.0], 0))
+        expected = [np.inf, 130.0, 62.5, 70.0, np.inf, 200.0, 100.0]
+        assert remaining_s(menu, 30.0).tolist() == expected
+        # Alone it would take all four GPUs for 22.5 s, but not for a restart of as much.
+        alone = ([1, 2, 4], [1.0, 0.625, 0.4], 2)
+        assert [self.gpus(alone, restart_s=restart_s) for restart_s in (0.0, 22.0, 22.5)] == [[4], [4], [2]]
+
+    def test_a_newcomer_gets_its_least_gpus_at_once(self) -> None:
+        schedule = play("optimus:restart_s=5", job("a"), job("b", 100))
+        # At 100 a has 750 left. Each has one GPU; a second one saves b 375 s and a 281.25 s, and then all are given.
+        assert pieces(schedule)[:3] == [("a", 0.0, 100.0, 4, 0), ("a", 100.0, 573.75, 2, 0), ("b", 100.0, 573.75, 2, 0)]
+
+    def test_a_wide_task_gets_its_gpus_once_all_before_it_have_ended(self) -> None:
+        wide = Job(id="w", release_s=0, gpus=4, work=Fixed(duration_s=100))
+        narrow = [Job(id=f"n{i}", release_s=20 * i, gpus=1, work=Fixed(duration_s=100)) for i in range(6)]
+        schedule = play("optimus", wide, *narrow)
+        assert (schedule.start_us["w"], schedule.evictions) == (100 * S, 3)
+
+
 class TestAllocation:
     def test_of_equal_choices_the_present_one_stays(self) -> None:
         menu = menu_of(([1, 2], [1.0, 1.0], 2), ([1, 2], [1.0, 1.0], 0))
@@ -243,19 +292,19 @@ class TestPrices:
 
 
 class TestRounds:
-    @pytest.mark.parametrize("policy", ["pollux", "sia", "icefrog"])
+    @pytest.mark.parametrize("policy", ["pollux", "sia", "optimus", "icefrog"])
     def test_rounds_begin_at_whole_multiples(self, policy: str) -> None:
         jobs = job("a", 7, times=ONE), job("b", 61, times=ONE), job("c", 100, times=ONE)
         schedule = play(f"{policy}:event_driven=false:round_s=50", *jobs)
         assert schedule.start_us == {"a": 50 * S, "b": 100 * S, "c": 100 * S}
         assert all(segment.start_us % (50 * S) == 0 for segment in schedule.segments)
 
-    @pytest.mark.parametrize("policy", ["pollux", "sia", "icefrog"])
+    @pytest.mark.parametrize("policy", ["pollux", "sia", "optimus", "icefrog"])
     def test_events_are_answered_at_once(self, policy: str) -> None:
         schedule = play(policy, job("a", 7), job("b", 61), cluster=TWO)
         assert schedule.start_us == {"a": 7 * S, "b": 61 * S}
 
-    @pytest.mark.parametrize("policy", ["pollux", "sia", "icefrog"])
+    @pytest.mark.parametrize("policy", ["pollux", "sia", "optimus", "icefrog"])
     def test_nothing_is_decided_between_events(self, policy: str) -> None:
         class Probe:
             elastic, uses_virtual_machine, restart_s = True, False, 30.0
@@ -290,7 +339,7 @@ class TestRounds:
         named = [[share.task.job.id for share in shares] for shares in seen if shares]
         assert named == [["a"], ["b"]]
 
-    @pytest.mark.parametrize("policy", ["pollux", "sia", "icefrog"])
+    @pytest.mark.parametrize("policy", ["pollux", "sia", "optimus", "icefrog"])
     def test_a_job_that_outlives_its_work_is_left_running(self, policy: str) -> None:
         scheduler = Scheduler(TWO, policy)
         for submitted in (job("a", iterations=10), job("b", iterations=10**6)):
@@ -313,7 +362,7 @@ class TestRounds:
         assert spread == []
         assert schedule.evictions <= 1  # it takes two GPUs of one server once they are free
 
-    @pytest.mark.parametrize("policy", ["pollux", "sia", "icefrog"])
+    @pytest.mark.parametrize("policy", ["pollux", "sia", "optimus", "icefrog"])
     def test_rigid_work_is_one_option(self, policy: str) -> None:
         fixed = Job(id="f", release_s=0, gpus=3, work=Fixed(duration_s=10))
         schedule = play(policy, fixed, job("a"))
@@ -330,6 +379,7 @@ class TestRounds:
             ("pollux:round_s=0", "policy 'pollux': round_s=0.0 must be above 0"),
             ("pollux:power=2", "policy 'pollux': power=2"),
             ("sia:power=1", "policy 'sia': power=1"),
+            ("optimus:restart_s=-1", "policy 'optimus': restart_s=-1"),
             ("sia:event_driven=maybe", "policy 'sia': event_driven='maybe' must be true or false"),
             ("icefrog:horizon_s=0", "policy 'icefrog': horizon_s=0"),
             ("icefrog:most_evictions=-1", "policy 'icefrog': most_evictions=-1"),

@@ -188,7 +188,16 @@ class TestQueue:
         result = play(Cluster.uniform(2), job("busy", 0, 8, 50), job("pair", 0, 16, 10), policy=policy)
         (pair,) = [segment for segment in result.schedule.segments if segment.job == "pair"]
         assert pair.placement.loads == ((0, 8), (1, 8))
-        shorter_first = ("sjf", "smallest-area", "asrpt", "icefrog-rigid", "srtf", "icefrog", "pollux")
+        shorter_first = (
+            "sjf",
+            "smallest-area",
+            "asrpt",
+            "icefrog-rigid",
+            "srtf",
+            "serverfilling-srpt",
+            "icefrog",
+            "pollux",
+        )
         assert pair.start_s == (0 if policy in shorter_first else 50)
 
     def test_a_group_of_ten_holds_nothing_while_nine_are_free(self) -> None:

@@ -320,14 +320,16 @@ def test_elastic_jobs_take_no_width_that_the_servers_left_do_not_hold() -> None:
     work = Elastic(iterations=10, widths=[4, 8], seconds_per_iteration=table)
     one = Job(id="J", release_s=0, gpus=8, work=work, locality="server")
     cluster = Cluster(servers=[*Cluster.uniform(2, gpus=4).servers, Cluster.pool(8).servers[0]])
-    for policy in ("icefrog", "pollux", "sia"):
+    for policy in ("icefrog", "optimus", "pollux", "sia"):
         assert pieces(play(cluster, policy, [one], down("pool", 0, 1000)))[0][:3] == ("J", 0, 20)
 
 
 # -- servers that never come back ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("policy", ["fifo", "easy", "asrpt", "las", "icefrog", "pollux", "sia", "icefrog-rigid"])
+@pytest.mark.parametrize(
+    "policy", ["fifo", "easy", "asrpt", "las", "icefrog", "optimus", "pollux", "sia", "icefrog-rigid"]
+)
 def test_where_all_servers_are_gone_for_good_the_jobs_are_unfinished(policy: str) -> None:
     jobs = [job("a", 0, 4, 100), job("b", 80, 2, 5), job("c", 0, 40, 5), job("d", 0, 1, 1)]
     result = play(TWO, policy, jobs, down("s0", 50), down("s1", 60))

@@ -26,8 +26,20 @@ def run_of(one: Task, start_us: int) -> Running:
     return Running(start_us + 1000, one.number, one, ((0, one.gpus),), one.gpus, start_us=start_us)
 
 
+def lower(queues: ServiceQueues, queue: int) -> range:
+    return range(len(queues.limits_us), queue, -1)
+
+
 def below(queues: ServiceQueues, queue: int) -> list[str]:
-    return [run.task.job.id for run in queues.below(queue)]
+    return [run.task.job.id for run in queues.members(lower(queues, queue))]
+
+
+def gpus_below(queues: ServiceQueues, queue: int) -> int:
+    return queues.gpus_in(lower(queues, queue))
+
+
+def next_move_us(queues: ServiceQueues, queue: int) -> int | None:
+    return queues.next_move_us(range(queue, len(queues.limits_us)))
 
 
 def test_queues_by_hand() -> None:
@@ -35,16 +47,16 @@ def test_queues_by_hand() -> None:
     queues = ServiceQueues((10, 30), 3)
     runs = running(run_of(task(0), 0), run_of(task(1, 4), 5))
     queues.update(runs, 5)
-    assert (below(queues, 0), queues.gpus_below(0), queues.next_move_us(0)) == ([], 0, 8)
+    assert (below(queues, 0), gpus_below(queues, 0), next_move_us(queues, 0)) == ([], 0, 8)
     queues.update(runs, 8)
-    assert (below(queues, 0), queues.gpus_below(0), queues.next_move_us(0)) == (["1"], 4, 10)
-    assert (below(queues, 1), queues.gpus_below(1), queues.next_move_us(1)) == ([], 0, 13)
+    assert (below(queues, 0), gpus_below(queues, 0), next_move_us(queues, 0)) == (["1"], 4, 10)
+    assert (below(queues, 1), gpus_below(queues, 1), next_move_us(queues, 1)) == ([], 0, 13)
     queues.update(runs, 20)
-    assert (below(queues, 0), queues.gpus_below(0), queues.next_move_us(0)) == (["1", "0"], 5, 30)
-    assert (below(queues, 1), queues.gpus_below(1)) == (["1"], 4)
+    assert (below(queues, 0), gpus_below(queues, 0), next_move_us(queues, 0)) == (["1", "0"], 5, 30)
+    assert (below(queues, 1), gpus_below(queues, 1)) == (["1"], 4)
     del runs["1"]
     queues.update(runs, 30)
-    assert (below(queues, 0), below(queues, 1), queues.next_move_us(0)) == (["0"], ["0"], None)
+    assert (below(queues, 0), below(queues, 1), next_move_us(queues, 0)) == (["0"], ["0"], None)
 
 
 def test_who_has_started_last_goes_first_within_a_queue() -> None:
@@ -71,9 +83,9 @@ def test_one_that_was_evicted_and_started_again_since_counts_once() -> None:
     one.past = Past(first_start_us=0, evicted_us=20, evictions=1, held_us=20, done=20)
     runs = running(run_of(task(1), 0), run_of(one, 20))
     queues.update(runs, 20)
-    assert (below(queues, 0), queues.gpus_below(0), queues.next_move_us(1)) == (["1"], 1, 30)
+    assert (below(queues, 0), gpus_below(queues, 0), next_move_us(queues, 1)) == (["1"], 1, 30)
     queues.update(runs, 21)
-    assert (below(queues, 0), queues.gpus_below(0)) == (["1", "0"], 2)
+    assert (below(queues, 0), gpus_below(queues, 0)) == (["1", "0"], 2)
 
 
 def test_instants_may_be_negative() -> None:
@@ -90,7 +102,7 @@ def test_an_earlier_instant_starts_afresh() -> None:
     runs = running(run_of(task(0), 0))
     queues.update(runs, 50)
     queues.update(runs, 5)
-    assert (below(queues, 0), queues.next_move_us(0)) == ([], 10)
+    assert (below(queues, 0), next_move_us(queues, 0)) == ([], 10)
 
 
 def test_runs_that_are_over_are_forgotten() -> None:

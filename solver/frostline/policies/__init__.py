@@ -13,14 +13,17 @@ from frostline.policies.base import (
     View,
     Wait,
 )
-from frostline.policies.elastic import IceFrog, Pollux, Sia
+from frostline.policies.elastic import IceFrog, Optimus, Pollux, Sia
 from frostline.policies.eviction import fewest_victims
+from frostline.policies.gittins import Gittins
 from frostline.policies.icefrog_rigid import IceFrogRigid
 from frostline.policies.las import Las
+from frostline.policies.las_fair import LasFair
 from frostline.policies.list_policy import ListPolicy
 from frostline.policies.offline_optimal import OfflineOptimal
 from frostline.policies.registry import make_policy, policy_names
 from frostline.policies.reservation import Reservation
+from frostline.policies.serverfilling import ServerFillingSrpt
 from frostline.policies.srtf import Srtf
 from frostline.policies.task import Belief, Past, Running, StartKind, Task
 
@@ -31,12 +34,15 @@ __all__ = [
     "AsrptStrict",
     "Belief",
     "Decision",
+    "Gittins",
     "IceFrog",
     "IceFrogRigid",
     "Las",
+    "LasFair",
     "ListPolicy",
     "Offer",
     "OfflineOptimal",
+    "Optimus",
     "Past",
     "PlanningPolicy",
     "Policy",
@@ -45,6 +51,7 @@ __all__ = [
     "Reallocate",
     "Reservation",
     "Running",
+    "ServerFillingSrpt",
     "Share",
     "Sia",
     "Srtf",

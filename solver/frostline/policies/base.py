@@ -176,6 +176,14 @@ class View(Protocol):
         ...
 
     @property
+    def served(self) -> Sequence[tuple[int, int]]:
+        """When each completed task ended and the GPU-microseconds that it had held, in this order; do not change.
+
+        Nothing where the policy does not tell that it ``learns_service``.
+        """
+        ...
+
+    @property
     def event_us(self) -> int | None:
         """When a task last arrived or completed; None while none ever did."""
         ...
@@ -214,6 +222,7 @@ class Policy(Protocol):
     evicted task takes so many seconds longer when it runs again. ``elastic``: the policy may reallocate, and is asked
     even when no task waits. ``level_change_s``: what a change of the freeze level alone takes. ``renewal_us(task)``:
     after so long a wait, or never where it is None, an evicted task counts as if it had held no GPUs before.
+    ``learns_service``: the policy looks at what completed tasks have held, :attr:`View.served`.
     ``planned``, ``pieces`` and ``left_us``: the policy plans whole runs, see :class:`PlanningPolicy`.
     """
 

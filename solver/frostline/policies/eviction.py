@@ -2,19 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from frostline.placement.free_gpus import FreeGpus
-from frostline.policies.base import View
+from frostline.policies.base import Preempt, Start, View
 from frostline.policies.task import Running, Task
 
-__all__ = ["fewest_victims", "may_be_evicted"]
+__all__ = ["divisible", "fewest_victims", "first_with_room", "may_be_evicted"]
 
 
 def may_be_evicted(run: Running, now_us: int, most_evictions: int) -> bool:
     """Whether a running task started before this instant and was evicted less than so often."""
     past = run.task.past
     return run.start_us < now_us and (0 if past is None else past.evictions) < most_evictions
+
+
+def divisible(view: View, most_evictions: int) -> tuple[list[Running], int]:
+    """Running tasks that may lose their GPUs some time, and the GPUs that there are for these and others.
+
+    Who was evicted so often keeps its GPUs, and so does who holds GPUs of servers that take no starts.
+    """
+    free, runs = view.free, []
+    gpus = free.capacity
+    for run in view.runs.values():
+        past, open_gpus = run.task.past, free.open_gpus(run.loads) if free.closed else run.gpus
+        if open_gpus == run.gpus and (0 if past is None else past.evictions) < most_evictions:
+            runs.append(run)
+        else:
+            gpus -= open_gpus
+    return runs, gpus
+
+
+def first_with_room(view: View, chosen: Sequence[Task | Running], others: Iterable[Running]) -> Start | Preempt | None:
+    """Start of the first chosen task that waits and fits, or fits once others give way.
+
+    Parameters
+    ----------
+    view : View
+        The present.
+    chosen : sequence of Task or Running
+        Tasks that are to run, waiting or running, the first ones before all.
+    others : iterable of Running
+        Who gives way to them, the dearest last; nobody who has started at this instant does. If these are not enough,
+        because servers are apart, those give way that were chosen later.
+    """
+    now_us, going = view.now_us, None
+    for at, task in enumerate(chosen):
+        if isinstance(task, Running):
+            continue
+        if view.free.fits(task.shape):
+            return Start(task)
+        going = [run for run in others if run.start_us < now_us] if going is None else going
+        later = (each for each in reversed(chosen[at + 1 :]) if isinstance(each, Running) and each.start_us < now_us)
+        victims = fewest_victims(view, task, chain(going, later))
+        if victims:
+            return Preempt(task, victims)
+    return None
 
 
 def fewest_victims(view: View, task: Task, candidates: Iterable[Running]) -> tuple[Task, ...] | None:

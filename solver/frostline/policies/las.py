@@ -16,6 +16,7 @@ from typing import Any
 from frostline.errors import InvalidValueError
 from frostline.policies.base import WAIT, Decision, Preempt, Start, View, Wait
 from frostline.policies.eviction import fewest_victims
+from frostline.policies.service_order import ServiceOrder
 from frostline.policies.service_queues import service_queues
 from frostline.policies.task import Task
 from frostline.units import as_finite, as_int, duration_us
@@ -62,12 +63,14 @@ class Las:
     restart_s: float = 30.0
     most_evictions: int = 100
     _limits_us: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _order: ServiceOrder = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         subject = f"policy {self.name!r}"
         limits = _limits(self.thresholds, subject)
         object.__setattr__(self, "thresholds", "/".join(f"{limit:.15g}" for limit in limits))
         object.__setattr__(self, "_limits_us", tuple(map(duration_us, limits)))
+        object.__setattr__(self, "_order", ServiceOrder(len(limits) + 1))
         for name in ("starvation", "restart_s"):
             object.__setattr__(self, name, as_finite(getattr(self, name), subject, name, 0.0))
         object.__setattr__(self, "most_evictions", as_int(self.most_evictions, subject, "most_evictions", 0))
@@ -97,13 +100,18 @@ class Las:
             return None
         return int(self.starvation * (past.held_us // task.gpus))
 
+    def order(self, view: View) -> ServiceOrder:
+        """Which queue goes first, and which gives way."""
+        return self._order
+
     def decide(self, view: View) -> Decision:
         """First waiting task that fits, or that fits if lower queues give way.
 
         Without one it is asked again when a task moves to a queue below that of a waiting one, or a waiting task
         starts afresh.
         """
-        heads = sorted(line.blocks[0][0] for line in view.waiting.lines if line.blocks)
+        order = self.order(view)
+        heads = order.heads(view.waiting)
         if not heads:
             return WAIT
         free, queues = view.free, None
@@ -112,12 +120,13 @@ class Las:
                 return Start(task)
             if queues is None:
                 queues = service_queues(view, self._limits_us, self.most_evictions)
-            if free.total + queues.gpus_below(queue) >= task.shape.gpus:
-                victims = fewest_victims(view, task, queues.below(queue))
+            lower = order.lower(queue, task)
+            if free.total + queues.gpus_in(lower) >= task.shape.gpus:
+                victims = fewest_victims(view, task, queues.members(lower))
                 if victims:
                     return Preempt(task, victims)
         assert queues is not None
-        times_us = (view.next_renewal_us, queues.next_move_us(heads[0][0][0]))
+        times_us = (view.next_renewal_us, queues.next_move_us(order.exits(heads[0][0][0])))
         return Wait(min((time_us for time_us in times_us if time_us is not None), default=None))
 
 

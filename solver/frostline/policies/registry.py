@@ -10,11 +10,14 @@ from inspect import signature
 from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.policies.asrpt import Asrpt, AsrptBudget, AsrptGuard, AsrptStrict
 from frostline.policies.base import Policy
-from frostline.policies.elastic import IceFrog, Pollux, Sia
+from frostline.policies.elastic import IceFrog, Optimus, Pollux, Sia
+from frostline.policies.gittins import Gittins
 from frostline.policies.icefrog_rigid import IceFrogRigid
 from frostline.policies.las import Las
+from frostline.policies.las_fair import LasFair
 from frostline.policies.list_policy import easy, fifo, ljf, sjf, smallest_area
 from frostline.policies.offline_optimal import OfflineOptimal
+from frostline.policies.serverfilling import ServerFillingSrpt
 from frostline.policies.srtf import Srtf
 from frostline.problem.settings import named_settings
 
@@ -31,11 +34,15 @@ BUILT_IN: Mapping[str, Callable[..., Policy]] = {
     "ljf": ljf,
     "easy": easy,
     "las": Las,
+    "gittins": Gittins,
+    "las-fair": LasFair,
     "srtf": Srtf,
+    "serverfilling-srpt": ServerFillingSrpt,
     "icefrog-rigid": IceFrogRigid,
     "icefrog": IceFrog,
     "pollux": Pollux,
     "sia": Sia,
+    "optimus": Optimus,
 }
 
 OFFLINE: Mapping[str, Callable[..., Policy]] = {"offline-optimal": OfflineOptimal}

@@ -6,7 +6,7 @@ A policy keeps no state. What is kept here could be told from the view alone at 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from weakref import WeakKeyDictionary
 
@@ -55,7 +55,7 @@ class ServiceQueues:
     >>> queues = ServiceQueues((100,), 1)
     >>> for now_us in (20, 29, 30):
     ...     queues.update({"a": Running(90, 0, task, ((0, 10),), 10, start_us=20)}, now_us)
-    ...     print(queues.next_move_us(0), queues.gpus_below(0))
+    ...     print(queues.next_move_us([0]), queues.gpus_in([1]))
     30 0
     30 0
     None 10
@@ -72,7 +72,7 @@ class ServiceQueues:
         self._now_us = _BEFORE_ALL_US
         self._served: dict[str, _Served] = {}  # by job, in order of start
         self._fresh: list[_Served] = []  # those that have started at this very instant
-        self._members: list[list[_Member]] = [[] for _ in queues]  # who may be evicted; nobody of queue 0
+        self._members: list[list[_Member]] = [[] for _ in queues]  # who may be evicted
         self._gpus = [0 for _ in queues]  # that they hold
         self._moves: list[list[tuple[int, int, int, _Served]]] = [[] for _ in self.limits_us]
         """By limit, a heap of (when it is reached, number, evictions, task), of some that no longer run, too."""
@@ -113,13 +113,13 @@ class ServiceQueues:
 
     def _join(self, served: _Served) -> None:
         queue = served.queue
-        if queue and served.evictable:
+        if served.evictable:
             insort(self._members[queue], (*served.place, served.run))
             self._gpus[queue] += served.run.gpus
 
     def _leave(self, served: _Served) -> None:
         queue = served.queue
-        if queue and served.evictable:
+        if served.evictable:
             members = self._members[queue]
             at = bisect_left(members, served.place)
             if at < len(members) and members[at][2] is served.run:
@@ -167,17 +167,18 @@ class ServiceQueues:
         """A task no longer runs, or not any more in this run."""
         self._leave(self._served.pop(job))
 
-    def gpus_below(self, queue: int) -> int:
-        """GPUs held by those that may be evicted of lower queues."""
-        return sum(self._gpus[queue + 1 :])
+    def gpus_in(self, queues: Iterable[int]) -> int:
+        """GPUs held by those of some queues that may be evicted."""
+        return sum(self._gpus[queue] for queue in queues)
 
-    def below(self, queue: int) -> Iterator[Running]:
-        """Those that may be evicted of lower queues: the lowest first, there the last to have started first."""
-        return (member[2] for members in reversed(self._members[queue + 1 :]) for member in members)
+    def members(self, queues: Iterable[int]) -> Iterator[Running]:
+        """Those that may be evicted, queue by queue: in each the last to have started first."""
+        return (member[2] for queue in queues for member in self._members[queue])
 
-    def next_move_us(self, first: int) -> int | None:
-        """When a task next reaches the limit of a queue, from the first that counts on; None if none will."""
-        return min((at_us for at_us in map(self._next_us, self._moves[first:]) if at_us is not None), default=None)
+    def next_move_us(self, queues: Iterable[int]) -> int | None:
+        """When a task next leaves one of some queues for the queue below it; None if none will."""
+        times_us = (self._next_us(self._moves[queue]) for queue in queues)
+        return min((at_us for at_us in times_us if at_us is not None), default=None)
 
     def _next_us(self, moves: list[tuple[int, int, int, _Served]]) -> int | None:
         while moves and not self._runs(moves[0][3]):

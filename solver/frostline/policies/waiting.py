@@ -47,6 +47,18 @@ class Line:
         """First entry; the line is not empty."""
         return self.blocks[0][0]
 
+    def heads(self, groups: int) -> Iterator[Entry]:
+        """First entries of the groups that the first item of their priorities, from 0 on, tells apart."""
+        group = 0
+        while group < groups:
+            i = bisect_left(self._ends, ((group,),))
+            if i == len(self.blocks):
+                return
+            block = self.blocks[i]
+            head = block[bisect_left(block, ((group,),))]
+            yield head
+            group = head[0][0] + 1
+
     def add(self, entry: Entry) -> None:
         """Insert an entry at its place."""
         high_us = entry[2].high_us

@@ -453,7 +453,7 @@ class Scheduler:
             state.event_us = now_us
             if state.outlook is None:
                 for job in self._finished:
-                    state.finish(job)
+                    state.finish(job, now_us)
                     state.forget(job)
                     self._known[job] = None
                 self._finished.clear()
@@ -477,7 +477,7 @@ class Scheduler:
         state, finished = self._state, self._finished
         for job in sorted(finished, key=lambda job: state.runs[job].number):
             size, status = finished.pop(job)
-            run = state.finish(job)
+            run = state.finish(job, now_us)
             self._known[job] = None
             state.see(now_us, now_us - run.start_us)
             outlook.finish(run, size, status, now_us)

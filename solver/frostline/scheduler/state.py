@@ -70,6 +70,7 @@ class State:
     """
 
     __slots__ = (
+        "_learns_service",
         "_offers",
         "_parts",
         "_placement",
@@ -102,6 +103,7 @@ class State:
         "reallocated_us",
         "restart_us",
         "runs",
+        "served",
         "uncertain",
         "waiting",
     )
@@ -142,6 +144,8 @@ class State:
         self.pause_us = self.restart_us if restart_s is None else duration_us(restart_s)
         self.elastic = bool(getattr(policy, "elastic", False))
         self.level_change_us = duration_us(getattr(policy, "level_change_s", 0.0))
+        self._learns_service = bool(getattr(policy, "learns_service", False))
+        self.served: list[tuple[int, int]] = []
         self.event_us: int | None = None
         self.reallocated_us: int | None = None
         self._unsettled = predictor is not None or told_s is not None  # ends are believed, or jobs come back
@@ -440,9 +444,11 @@ class State:
             self._offers.clear()
         return run
 
-    def finish(self, job: str) -> Running:
-        """A running job is complete, and gives its GPUs back."""
+    def finish(self, job: str, now_us: int) -> Running:
+        """A running job is complete by now, and gives its GPUs back."""
         run = self._release(job)
+        if self._learns_service:
+            insort(self.served, (now_us, run.held_us(now_us)))
         if self._virtual is not None:
             self._virtual.forget(run.number)
         return run

@@ -8,12 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from frostline.placement.free_gpus import Shape, shape_of
+from frostline.problem.cluster import Cluster
 from frostline.problem.instance import Instance
 from frostline.problem.job import Job, Locality
 from frostline.problem.refusal import Refusal, never_fits
 from frostline.relaxation.rigid import RigidColumns, rigid_columns
 
 __all__ = ["Columns", "columns_of"]
+
+_LOCALITIES = {locality: i for i, locality in enumerate(Locality)}
 
 
 class Columns(NamedTuple):
@@ -40,20 +43,22 @@ def columns_of(instance: Instance) -> Columns:
     >>> columns.jobs.ids, columns.line.tolist(), columns.shapes, [refusal.job for refusal in columns.refused]
     (('a', 'b'), [0, 0], (Shape(gpus=4, most_servers=1, pieces=()),), ['wide'])
     """
-    cluster = instance.cluster
-    kinds = [(job.gpus, job.locality) for job in instance.jobs]
-    examples: dict[tuple[int, Locality], Job] = dict(zip(kinds, instance.jobs, strict=True))
-    fitting = {kind: shape_of(job, cluster) for kind, job in examples.items() if never_fits(job, cluster) is None}
-    shapes = tuple(dict.fromkeys(fitting.values()))
-    numbers = {kind: shapes.index(shape) for kind, shape in fitting.items()}
-    refused = []
-    if len(fitting) < len(examples):
-        refused = [
-            never_fits(job, cluster) for job, kind in zip(instance.jobs, kinds, strict=True) if kind not in fitting
-        ]
+    cluster, jobs = instance.cluster, instance.jobs
+    localities = np.array([_LOCALITIES[job.locality] for job in jobs], np.int64)
+    kinds = np.array([job.gpus for job in jobs], np.int64) * len(_LOCALITIES) + localities
+    _, examples, kind = np.unique(kinds, return_index=True, return_inverse=True)
+    shapes: dict[Shape, int] = {}
+    numbers = np.array([_number(jobs[example], cluster, shapes) for example in examples.tolist()], np.int64)
+    line = numbers[kind]
+    refused = (never_fits(jobs[job], cluster) for job in np.flatnonzero(line < 0).tolist())
     return Columns(
         jobs=rigid_columns(instance),
-        line=np.array([numbers[kind] for kind in kinds if kind in numbers], np.int64),
-        shapes=shapes,
+        line=line[line >= 0],
+        shapes=tuple(shapes),
         refused=tuple(refusal for refusal in refused if refusal is not None),
     )
+
+
+def _number(job: Job, cluster: Cluster, shapes: dict[Shape, int]) -> int:
+    """Number of the shape of a job, -1 where it never fits."""
+    return -1 if never_fits(job, cluster) is not None else shapes.setdefault(shape_of(job, cluster), len(shapes))

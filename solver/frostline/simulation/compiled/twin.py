@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import repeat
 from types import ModuleType
 
 import numpy as np
@@ -108,21 +112,48 @@ class Twin:
         """Ends of the jobs, in order of arrival."""
         return self.start_us + self.columns.jobs.duration_us
 
-    def segments(self) -> Iterator[Segment]:
+    def segments(self) -> list[Segment]:
         """What ran, sorted by start and end."""
         if self._state is None:
-            return
-        start_us, end_us = self.start_us, self.end_us
+            return []
+        ids, start_us, end_us = self.columns.jobs.ids, self.start_us, self.end_us
         order = np.lexsort((end_us, start_us))
-        rows = (start_us[order].tolist(), end_us[order].tolist(), self._placements(self._state, order))
-        ids = self.columns.jobs.ids
-        yield from map(Segment, [ids[job] for job in order.tolist()], *rows)
+        rows = zip(
+            [ids[job] for job in order.tolist()],
+            start_us[order].tolist(),
+            end_us[order].tolist(),
+            _placements(self._state, order),
+            repeat(0),
+            strict=False,
+        )
+        with _no_collection():
+            return list(map(partial(tuple.__new__, Segment), rows))
 
-    def _placements(self, state: State, order: Ints) -> Iterator[Placement]:
-        """Where the jobs run."""
-        loads = list(zip(*state.loads[: state.figures[kernel.LOADS]].T.tolist(), strict=True))
-        bounds = state.jobs[order][:, [kernel.FIRST_LOAD, kernel.LAST_LOAD]].T.tolist()
-        return (Placement.of_loads(loads[first:last]) for first, last in zip(*bounds, strict=True))
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Put off the search for cycles: while many objects without any are made, it takes most of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _placements(state: State, order: Ints) -> list[Placement]:
+    """Where jobs run; those on one server share what there is of its placements."""
+    first, last = state.jobs[order][:, [kernel.FIRST_LOAD, kernel.LAST_LOAD]].T
+    server, gpus = state.loads[first].T
+    _, examples, which = np.unique(server * (gpus.max() + 1) + gpus, return_index=True, return_inverse=True)
+    single = [
+        Placement.of_loads([load]) for load in zip(server[examples].tolist(), gpus[examples].tolist(), strict=True)
+    ]
+    placements = [single[load] for load in which.tolist()]
+    for job in np.flatnonzero(last - first > 1).tolist():
+        placements[job] = Placement.of_loads(list(map(tuple, state.loads[first[job] : last[job]].tolist())))
+    return placements
 
 
 def _is_small(columns: Columns, rule: Rule) -> bool:

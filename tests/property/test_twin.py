@@ -43,7 +43,7 @@ def played(instance: Instance, name: str, loops: ModuleType) -> Schedule:
     policy = make_policy(name)
     twin = Twin(instance, policy, loops)
     twin.run()
-    return Schedule.of(twin.segments(), twin.columns.refused, policy_text(policy))
+    return twin.schedule(policy_text(policy))
 
 
 def assert_same(instance: Instance, name: str, loops: ModuleType) -> None:

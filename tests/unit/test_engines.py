@@ -111,4 +111,5 @@ class TestChoice:
 def test_without_jobs_there_is_nothing_to_play():
     twin = Twin(Instance(cluster=Cluster(servers=()), jobs=one().jobs), make_policy("asrpt-budget"), kernel)
     twin.run()
-    assert twin.segments() == [] and [refusal.job for refusal in twin.columns.refused] == ["a"]
+    schedule = twin.schedule()
+    assert schedule.segments == () and [refusal.job for refusal in schedule.refused] == ["a"]

@@ -213,7 +213,7 @@ def _run_twin(twin: Twin, instance: Instance, policy: Policy, placement: str, on
     tell, jobs, refused = on_progress or _silent, len(instance.jobs), twin.columns.refused
     twin.run(lambda done: tell(done + len(refused), jobs))
     tell(jobs, jobs)
-    return Schedule.of(twin.segments(), refused, policy_text(policy))
+    return twin.schedule(policy_text(policy))
 
 
 def _scheduler(

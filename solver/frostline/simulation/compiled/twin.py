@@ -17,7 +17,7 @@ from frostline.policies.base import Policy
 from frostline.problem.instance import Instance
 from frostline.problem.job import Fixed
 from frostline.problem.placement import Placement
-from frostline.problem.schedule import Segment
+from frostline.problem.schedule import Schedule, Segment
 from frostline.relaxation.bounds import virtual_times
 from frostline.simulation.compiled import kernel
 from frostline.simulation.compiled.columns import Columns, columns_of
@@ -69,7 +69,7 @@ class Twin:
     >>> jobs = [Job(id=name, release_s=0, work=Fixed(duration_s=s), gpus=8) for name, s in (("a", 20), ("b", 10))]
     >>> twin = Twin(Instance(cluster=Cluster.uniform(1), jobs=jobs), make_policy("sjf"), kernel)
     >>> twin.run()
-    >>> [(segment.job, segment.end_s) for segment in twin.segments()]
+    >>> [(segment.job, segment.end_s) for segment in twin.schedule().segments]
     [('b', 10.0), ('a', 30.0)]
     """
 
@@ -112,22 +112,21 @@ class Twin:
         """Ends of the jobs, in order of arrival."""
         return self.start_us + self.columns.jobs.duration_us
 
-    def segments(self) -> list[Segment]:
+    def schedule(self, policy: str = "") -> Schedule:
+        """Who ran where, and who was refused, under the name of the policy with its parameters."""
+        with _no_collection():
+            return Schedule.of(self._segments(), self.columns.refused, policy)
+
+    def _segments(self) -> Iterator[Segment]:
         """What ran, sorted by start and end."""
         if self._state is None:
-            return []
+            return iter(())
         ids, start_us, end_us = self.columns.jobs.ids, self.start_us, self.end_us
         order = np.lexsort((end_us, start_us))
-        rows = zip(
-            [ids[job] for job in order.tolist()],
-            start_us[order].tolist(),
-            end_us[order].tolist(),
-            _placements(self._state, order),
-            repeat(0),
-            strict=False,
-        )
-        with _no_collection():
-            return list(map(partial(tuple.__new__, Segment), rows))
+        who = [ids[job] for job in order.tolist()]
+        when = start_us[order].tolist(), end_us[order].tolist()
+        rows = zip(who, *when, _placements(self._state, order), repeat(0), strict=False)
+        return map(partial(tuple.__new__, Segment), rows)
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def _loops_cpu_s(instance: Instance, policy: str, repeats: int) -> float:
 
 
 def simulator_speed(quick: bool) -> None:
-    """Jobs per second on Philly-like jobs, 128 servers of 8 GPUs, load 0.9."""
+    """Jobs per second of the reference on Philly-like jobs, 128 servers of 8 GPUs, load 0.9."""
     count = 2_000 if quick else 100_000
     cluster = Cluster.uniform(128)
     jobs = generate_jobs(count, seed=1, gpus=cluster.gpus, load=0.9)

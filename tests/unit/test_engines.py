@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
+import re
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -113,3 +116,14 @@ def test_without_jobs_there_is_nothing_to_play():
     twin.run()
     schedule = twin.schedule()
     assert schedule.segments == () and [refusal.job for refusal in schedule.refused] == ["a"]
+
+
+@needs_numba
+def test_the_example_of_the_docs_runs():
+    docs = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text("utf-8")
+    said: list[str] = []
+    block = re.search(r"```python\n(.*?)```", docs, re.DOTALL)[1]
+    runner = doctest.DocTestRunner()
+    runner.run(doctest.DocTestParser().get_doctest(block, {}, "docs/simulation.md", None, 0), out=said.append)
+    assert not said, "".join(said)
+    assert runner.tries == 3

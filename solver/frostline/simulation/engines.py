@@ -6,13 +6,16 @@ from collections.abc import Iterable
 from functools import cache
 from types import ModuleType
 
+import numpy as np
+
 from frostline.errors import InvalidValueError, UnknownNameError
-from frostline.placement.jit import compiled_or_none
+from frostline.placement.jit import compiled, compiled_or_none
 from frostline.policies.base import Policy
 from frostline.policies.registry import make_policy
 from frostline.problem.cluster import Cluster
 from frostline.problem.instance import Instance
 from frostline.problem.job import Fixed, Job
+from frostline.relaxation.lagrangian import kernel as lagrangian
 from frostline.simulation.compiled import NotCoveredError, Twin, kernel
 
 __all__ = ["ENGINES", "loops_of", "twin_of"]
@@ -83,6 +86,7 @@ def twin_of(
 
 @cache
 def _compile(loops: ModuleType) -> None:
-    """Compile the loops now if they are not."""
+    """Compile the loops now if they are not, and those of the virtual machine."""
     job = Job(id="a", release_s=0, work=Fixed(duration_s=1), gpus=1)
     Twin(Instance(cluster=Cluster.pool(1), jobs=(job,)), make_policy("fifo"), loops).run()
+    compiled(lagrangian).shortest_remaining(np.zeros(1, np.int64), np.ones(1, np.int64))

@@ -52,11 +52,12 @@ STRICT, BACKFILL, FIT_ANYTHING = range(3)
 """Disciplines."""
 
 INLINED = (
-    *("lowest_bit", "settle", "within", "head_of", "has_room", "next_release", "next_end", "next_due", "due_head"),
-    *("join", "leave", "arrive", "start", "finish", "spared", "headroom_of"),
-    *("first_that_fits", "backfill_before", "in_order", "graded", "decide"),
+    *("lowest_bit", "fits", "settle", "within", "head_of", "has_room"),
+    *("next_release", "next_end", "next_due", "due_head", "join", "leave", "arrive", "start", "finish"),
+    *("reserve", "spared", "harmless", "first_that_fits", "backfill_before", "in_order"),
+    *("graded", "headroom_of", "decide"),
 )
-"""Functions that compiled code takes into their callers."""
+"""Functions that compiled code takes into their callers: each call of another counts references to its arrays."""
 
 BASE, LIMBS = 24, 96
 """Numbers without bounds are so many limbs of so many bits, the least first."""

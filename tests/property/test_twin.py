@@ -14,7 +14,7 @@ from frostline.placement.jit import compiled
 from frostline.policies import Task, make_policy
 from frostline.policies.list_policy import ListPolicy
 from frostline.policies.orders import ORDERS
-from frostline.problem import Cluster, Fixed, Instance, Job, Schedule
+from frostline.problem import Cluster, Fixed, Instance, Job, Schedule, Server
 from frostline.simulation import run, simulate
 from frostline.simulation.compiled import Twin, kernel
 from frostline.simulation.compiled.columns import columns_of
@@ -65,9 +65,10 @@ class TestCompiled:
 
     @pytest.mark.parametrize("name", [*LISTS, *ASRPT, "sjf:discipline=backfill", "asrpt:patience=0.05"])
     def test_on_a_long_trace(self, name: str) -> None:
-        jobs = generate_jobs(5_000, seed=7, gpus=64, load=1.05, histogram="mixed")
+        cluster = Cluster(servers=[Server(id=f"s{m}", gpus=8 if m % 3 else 4) for m in range(40)])
+        jobs = generate_jobs(5_000, seed=7, gpus=cluster.gpus, load=1.05, histogram="mixed")
         spread = [job.replace(locality=LOCALITIES[i % 3] if job.gpus <= 8 else "any") for i, job in enumerate(jobs)]
-        assert_same(Instance(cluster=Cluster.uniform(8), jobs=spread), name, compiled(kernel))
+        assert_same(Instance(cluster=cluster, jobs=spread), name, compiled(kernel))
 
     @given(CASES, NAMES)
     def test_what_is_reported_is_the_same(self, instance: Instance, name: str) -> None:

@@ -65,7 +65,7 @@ EXAMPLES = examples(
     "simulate trace.csv --pool 64 --repair --time-unit min --load 0.9 --policy asrpt",
     "simulate philly.csv --cluster 50x8 --policy asrpt,sjf,las:restart_s=60 --predict combined",
     "simulate philly.csv --cluster 50x8 --policy asrpt --outages outages.csv --checkpoint 1800",
-    "simulate philly.csv --cluster 50x8 --policy sjf,asrpt --engine compiled",
+    "simulate philly.csv --cluster 50x8 --policy sjf,asrpt --engine auto",
 )
 
 _EXACT = "exact"

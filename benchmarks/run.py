@@ -29,6 +29,7 @@ import timing_validation
 
 BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "simulator-speed": speed.simulator_speed,
+    "twin-speed": speed.twin_speed,
     "oracle-speed": speed.oracle_speed,
     "memory": speed.memory,
     "live-decision": live.live_decision,

@@ -1,4 +1,4 @@
-"""Speed and memory of the reference simulator."""
+"""Speed of the simulators, and memory of the reference."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from time import process_time
 from bare_heap import bare_heap_s
 from public_traces import hashes, oracle
 
+from frostline.placement.jit import compiled
 from frostline.policies import make_policy
 from frostline.problem import Cluster, Instance
 from frostline.simulation import run
+from frostline.simulation.compiled import Twin, kernel
 from frostline.traces import generate_jobs
+
+_POLICIES = ("fifo", "sjf", "smallest-area", "ljf", "easy", "asrpt-strict", "asrpt-budget", "asrpt-guard", "asrpt")
 
 # CPU seconds of the fastest independent simulator, AccaSim 1.1.3, for the 5,000 jobs. It took 2.6 s as it comes, which
 # includes writing its result files, and 1.3 s with them switched off, on two shared cores of 2026 in one run with ours;
@@ -20,17 +24,29 @@ from frostline.traces import generate_jobs
 _ACCASIM_S = {"as it comes": 2.6, "files off": 1.3, "earlier machine": 12.5}
 
 
-def _cpu_s(instance: Instance, policy: str, repeats: int) -> float:
+def _cpu_s(instance: Instance, policy: str, repeats: int, engine: str = "reference") -> float:
     def once() -> float:
         begin = process_time()
-        run(instance, make_policy(policy))
+        run(instance, make_policy(policy), engine=engine)
+        return process_time() - begin
+
+    return min(once() for _ in range(repeats))
+
+
+def _loops_cpu_s(instance: Instance, policy: str, repeats: int) -> float:
+    """CPU seconds of the loops of the compiled twin alone, from arrays to arrays."""
+
+    def once() -> float:
+        twin = Twin(instance, make_policy(policy), compiled(kernel))
+        begin = process_time()
+        twin.run()
         return process_time() - begin
 
     return min(once() for _ in range(repeats))
 
 
 def simulator_speed(quick: bool) -> None:
-    """Jobs per second on Philly-like jobs, 128 servers of 8 GPUs, load 0.9."""
+    """Jobs per second of the reference on Philly-like jobs, 128 servers of 8 GPUs, load 0.9."""
     count = 2_000 if quick else 100_000
     cluster = Cluster.uniform(128)
     jobs = generate_jobs(count, seed=1, gpus=cluster.gpus, load=0.9)
@@ -38,9 +54,31 @@ def simulator_speed(quick: bool) -> None:
     bare_s = bare_heap_s(instance.jobs, cluster.gpus)
     print(f"{count:,} Philly-like jobs on 128x8, load 0.9; a bare heap loop takes {bare_s:.3f} CPU s\n")
     print("| policy | jobs / s | × bare heap |\n|---|---|---|")
-    for policy in ("fifo", "sjf", "smallest-area", "easy", "asrpt-strict", "asrpt-budget", "asrpt-guard", "asrpt"):
+    for policy in _POLICIES:
         cpu_s = _cpu_s(instance, policy, repeats=1 if quick else 3)
         print(f"| {policy} | {count / cpu_s:,.0f} | {cpu_s / bare_s:.1f} |", flush=True)
+
+
+def twin_speed(quick: bool) -> None:
+    """Jobs per second of the compiled twin on Philly-like jobs, load 0.9: its loops, the whole run, and the reference.
+
+    The loops lead from arrays to arrays. The whole run and the reference lead from jobs to a schedule.
+    """
+    count, few = (2_000, 500) if quick else (1_000_000, 50_000)
+    for cluster, name in ((Cluster.uniform(128), "128x8"), (Cluster.pool(1024), "a pool of 1024")):
+        jobs = generate_jobs(count, seed=1, gpus=cluster.gpus, load=0.9)
+        instance = Instance(cluster=cluster, jobs=jobs)
+        part = instance.replace(jobs=instance.jobs[:few])
+        print(f"{count:,} Philly-like jobs on {name}, load 0.9; the reference on the first {few:,}\n")
+        print("| policy | loops, jobs / s | whole run, jobs / s | reference, jobs / s | loops | whole run |")
+        print("|---|---|---|---|---|---|")
+        for policy in _POLICIES:
+            loops = count / _loops_cpu_s(instance, policy, repeats=2)
+            whole = count / _cpu_s(instance, policy, repeats=1, engine="compiled")
+            slow = few / _cpu_s(part, policy, repeats=2)
+            ratios = f"{loops / slow:.0f} × | {whole / slow:.0f} ×"
+            print(f"| {policy} | {loops:,.0f} | {whole:,.0f} | {slow:,.0f} | {ratios} |", flush=True)
+        print()
 
 
 def oracle_speed(quick: bool) -> None:
@@ -56,10 +94,14 @@ def oracle_speed(quick: bool) -> None:
 
 _MEMORY = """
 import resource, sys
+from frostline.placement.jit import compiled
 from frostline.policies import make_policy
 from frostline.problem import Cluster, Instance
 from frostline.simulation import run
+from frostline.simulation.compiled import Twin, kernel
 from frostline.traces import generate_jobs
+
+_POLICIES = ("fifo", "sjf", "smallest-area", "ljf", "easy", "asrpt-strict", "asrpt-budget", "asrpt-guard", "asrpt")
 count, policy = int(sys.argv[1]), sys.argv[2]
 instance = Instance(cluster=Cluster.uniform(128), jobs=generate_jobs(count, seed=1, gpus=1024, load=0.9))
 schedule = run(instance, make_policy(policy))

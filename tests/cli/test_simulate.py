@@ -398,3 +398,24 @@ def test_planned_levels_need_known_sizes(run, elastic):
     result = run("simulate", elastic, "--policy", "icefrog-rigid", "--predict", "median")
     assert result.exit_code == 2
     assert "policy 'icefrog-rigid' must know the sizes" in result.stderr
+
+
+class TestEngine:
+    def test_the_compiled_twin_gives_the_same_results(self, run_json, trace):
+        pytest.importorskip("numba")
+        words = ("simulate", trace, "--strict", "--cluster", "1x8", "--policy", "easy,asrpt")
+        documents = [run_json(*words, "--engine", engine) for engine in ("reference", "compiled", "auto")]
+        for document in documents:
+            for row in document["results"]:
+                del row["runtime_s"]
+        assert documents[0] == documents[1] == documents[2]
+
+    def test_what_it_does_not_cover_is_said(self, refused, trace):
+        pytest.importorskip("numba")
+        words = ("simulate", trace, "--strict", "--cluster", "1x8", "--engine", "compiled", "--policy")
+        assert "does not cover policy 'las'" in refused(*words, "las", "--quiet")
+        assert "does not cover predicted sizes" in refused(*words, "fifo", "--predict", "median", "--quiet")
+
+    def test_an_unknown_one_is_refused(self, refused, trace):
+        words = ("simulate", trace, "--strict", "--cluster", "1x8", "--policy", "fifo", "--quiet", "--engine", "fast")
+        assert "fast" in refused(*words)

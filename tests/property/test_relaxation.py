@@ -5,12 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import permutations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from frostline.policies import make_policy, policy_names
 from frostline.problem import Instance, Schedule
 from frostline.relaxation import BOUNDS, VirtualMachine, lower_bound, virtual_completions
+from frostline.relaxation.rigid import durations_us, instants_us
 from frostline.simulation import run
 from frostline.testing import instances, schedules
 from frostline.units import duration_us, instant_us
@@ -119,3 +121,14 @@ def test_order_of_the_jobs_in_the_instance_does_not_matter(data: st.DataObject) 
     assert Schedule.of(run(instance, make_policy("asrpt-guard")).segments) == Schedule.of(
         run(shuffled, make_policy("asrpt-guard")).segments
     )
+
+
+SECONDS = st.floats(1e-300, 9e9, exclude_max=True) | st.integers(1, 10**12).map(lambda half_us: half_us / 2e6)
+
+
+@given(st.lists(SECONDS))
+def test_times_of_whole_columns_are_those_of_numbers(times_s: list[float]) -> None:
+    column = np.array(times_s, np.float64)
+    assert durations_us(column).tolist() == [duration_us(time_s) for time_s in times_s]
+    assert instants_us(column).tolist() == [instant_us(time_s) for time_s in times_s]
+    assert instants_us(-column).tolist() == [instant_us(-time_s) for time_s in times_s]

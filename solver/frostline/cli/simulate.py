@@ -52,7 +52,7 @@ from frostline.report.simulation import (
     result_table,
 )
 from frostline.report.workload import cluster_summary, refusal_summary, refusal_text, trace_lines
-from frostline.simulation import Result, choices_made, simulate
+from frostline.simulation import ENGINES, Result, choices_made, simulate
 from frostline.timing import Choices
 from frostline.traces import read_outages
 from frostline.units import as_finite, as_int
@@ -66,6 +66,7 @@ EXAMPLES = examples(
     "simulate trace.csv --pool 64 --repair --time-unit min --load 0.9 --policy asrpt",
     "simulate philly.csv --cluster 50x8 --policy asrpt,sjf,las:restart_s=60 --predict combined",
     "simulate philly.csv --cluster 50x8 --policy asrpt --outages outages.csv --checkpoint 1800",
+    "simulate philly.csv --cluster 50x8 --policy sjf,asrpt --engine auto",
 )
 
 _EXACT = "exact"
@@ -108,6 +109,12 @@ def run(
             help="Let the scheduler go by sizes that a model predicts, such as combined; by default by the true ones.",
         ),
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine", metavar="|".join(ENGINES), help="Simulator: the reference, or its compiled twin (extra fast)."
+        ),
+    ] = "reference",
     seed: Annotated[
         int | None,
         typer.Option("--seed", parser=whole_number, metavar="S", help="Seed of policies and models that draw."),
@@ -145,7 +152,7 @@ def run(
     setting = _setting(workload, instance, output)
     bounds: dict[Choices, Bound] = {}
     rows = []
-    for text, result in _results(policies, model, instance, output, down):
+    for text, result in _results(policies, model, instance, output, down, engine):
         rows.append(_judged(text, result, instance, bounds))
         if out is not None:
             save(result.schedule, out / file_name(text), instance=instance)
@@ -226,11 +233,14 @@ def _results(
     instance: Instance,
     output: Output,
     outages: tuple[Outage, ...],
+    engine: str,
 ) -> Iterator[tuple[str, Result]]:
     for text, policy in policies.items():
         with output.progress(text, len(instance.jobs)) as on_progress:
             predictor = None if model is None else model()
-            result = simulate(instance, policy, predictor=predictor, on_progress=on_progress, outages=outages)
+            result = simulate(
+                instance, policy, predictor=predictor, on_progress=on_progress, outages=outages, engine=engine
+            )
         yield text, result
 
 

@@ -31,7 +31,7 @@ from frostline.policies.task import StartKind, Task
 from frostline.policies.waiting import Entry
 from frostline.units import as_finite
 
-__all__ = ["Asrpt", "AsrptBudget", "AsrptGuard", "AsrptStrict", "in_virtual_order", "out_of_order_room"]
+__all__ = ["Asrpt", "AsrptBudget", "AsrptGuard", "AsrptStrict", "in_virtual_order", "out_of_order_room", "rational"]
 
 _BACKFILL, _ON_BUDGET = StartKind.BACKFILL, StartKind.ON_BUDGET  # looked up once: it counts in the loops below
 
@@ -290,9 +290,9 @@ class Asrpt(_Guarded):
 
         Within a shape it grows with the area, so that only the first task of a line has to be looked at.
         """
-        small, others = _rational(self.small), max(view.free.capacity - task.shape.gpus, 0)
+        small, others = rational(self.small), max(view.free.capacity - task.shape.gpus, 0)
         size = task.priority * view.arrived * small.denominator
-        return headroom_gpus(size, small.numerator * view.arrived_work, _rational(self.headroom), others)
+        return headroom_gpus(size, small.numerator * view.arrived_work, rational(self.headroom), others)
 
     def unguarded(self, view: View) -> Start | None:
         """First task in order that fits with headroom and cannot delay the first one that does not."""
@@ -316,6 +316,6 @@ class Asrpt(_Guarded):
 
 
 @cache
-def _rational(value: float) -> Fraction:
+def rational(value: float) -> Fraction:
     """The number as it is written."""
     return Fraction(repr(value))

@@ -30,7 +30,7 @@ from frostline.relaxation.srpt import virtual_completions
 from frostline.timing.options import Choices
 from frostline.units import US_PER_S
 
-__all__ = ["BOUNDS", "METHODS", "Bound", "Rigid", "bound_certificate", "lower_bound", "rigid_jobs"]
+__all__ = ["BOUNDS", "METHODS", "Bound", "Rigid", "bound_certificate", "lower_bound", "rigid_jobs", "virtual_times"]
 
 _MOST = 2**62
 _MANY = 10_000  # jobs from which on loading compiled code pays
@@ -104,13 +104,13 @@ def trivial(jobs: RigidColumns, gpus: int) -> Fraction:
 
 def srpt(jobs: RigidColumns, gpus: int) -> Fraction:
     """The virtual machine finishes no later than any schedule, k-th completion by k-th completion."""
-    virtual = _virtual(jobs, gpus)
+    virtual = virtual_times(jobs, gpus)
     return Fraction(sum(virtual) if isinstance(virtual, list) else exact_sum(virtual), gpus)
 
 
 def pointwise(jobs: RigidColumns, gpus: int) -> Fraction:
     """Both counting bounds at once: the k-th completion is at least the k-th of either."""
-    virtual = _virtual(jobs, gpus)
+    virtual = virtual_times(jobs, gpus)
     single = (jobs.release_us + jobs.duration_us).tolist()
     if not isinstance(virtual, list):
         kth = np.maximum(np.sort(virtual), np.sort(jobs.release_us + jobs.duration_us) * gpus)
@@ -131,7 +131,7 @@ def mean_busy(jobs: RigidColumns, gpus: int) -> Fraction:
     return Fraction(twice, 2 * gpus)
 
 
-def _virtual(jobs: RigidColumns, gpus: int) -> list[int] | Ints:
+def virtual_times(jobs: RigidColumns, gpus: int) -> list[int] | Ints:
     """Virtual completions: compiled where that is possible and the numbers are small enough, to the same values."""
     run = loops() if len(jobs.ids) >= _MANY and jobs.least_work is None else None
     last = int(jobs.release_us.max()) * gpus + float(jobs.gpus.astype(float) @ jobs.duration_us)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,9 +16,9 @@ from frostline.problem.job import Fixed, Job, Locality
 from frostline.problem.refusal import never_fits
 from frostline.timing.duration import fastest_us
 from frostline.timing.options import Choices, least_of
-from frostline.units import duration_us, instant_us
+from frostline.units import US_PER_S, instant_us
 
-__all__ = ["Rigid", "RigidColumns", "rigid_columns", "rigid_jobs"]
+__all__ = ["Rigid", "RigidColumns", "durations_us", "instants_us", "rigid_columns", "rigid_jobs"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -87,21 +87,47 @@ def rigid_columns(instance: Instance, choices: Choices = Choices.ASKED) -> Rigid
         for job in instance.jobs
         if (job.gpus <= largest and job.locality is anywhere) or never_fits(job, cluster) is None
     ]
-    if choices is Choices.ASKED:
-        least, lengths = (
-            None,
-            [duration_us(job.work.duration_s) if type(job.work) is Fixed else fastest_us(job, cluster) for job in kept],
-        )
-    else:
-        least = [least_of(job, cluster, choices) for job in kept]
-        lengths = [job.duration_us for job in least]
+    least = [] if choices is Choices.ASKED else [least_of(job, cluster, choices) for job in kept]
     return RigidColumns(
         ids=tuple([job.id for job in kept]),
-        release_us=np.array([instant_us(job.release_s) for job in kept], np.int64),
-        duration_us=np.array(lengths, np.int64),
+        release_us=instants_us(np.array([job.release_s for job in kept], np.float64)),
+        duration_us=np.array([job.duration_us for job in least], np.int64) if least else _durations_us(kept, cluster),
         gpus=np.array([job.gpus for job in kept], np.int64),
         least_work=tuple(job.gpu_us for job in least) if least and choices is Choices.ELASTIC else None,
     )
+
+
+def _durations_us(jobs: Sequence[Job], cluster: Cluster) -> Ints:
+    """Shortest duration of each job."""
+    fixed = [job.work.duration_s for job in jobs if isinstance(job.work, Fixed)]
+    if len(fixed) == len(jobs):
+        return durations_us(np.array(fixed, np.float64))
+    return np.array([fastest_us(job, cluster) for job in jobs], np.int64)
+
+
+def instants_us(instants_s: npt.NDArray[np.float64]) -> Ints:
+    """:func:`~frostline.units.instant_us` of whole columns.
+
+    Examples
+    --------
+    >>> instants_us(np.array([0.1, 1.0000004])).tolist()
+    [100000, 1000000]
+    """
+    return np.rint(instants_s * US_PER_S).astype(np.int64)
+
+
+def durations_us(durations_s: npt.NDArray[np.float64]) -> Ints:
+    """:func:`~frostline.units.duration_us` of whole columns.
+
+    Examples
+    --------
+    >>> durations_us(np.array([1.1, 1e-9, 0.25])).tolist()
+    [1100000, 1, 250000]
+    """
+    exact = durations_s * US_PER_S
+    nearest = np.rint(exact)
+    close = np.abs(exact - nearest) <= 4 * np.spacing(exact)
+    return np.where(close, nearest, np.ceil(exact)).astype(np.int64)
 
 
 def rigid_jobs(jobs: Iterable[Job], cluster: Cluster) -> list[Rigid]:

@@ -11,6 +11,7 @@ from frostline.simulation.accuracy import (
     true_accuracy,
 )
 from frostline.simulation.engine import Progress, Result, run, simulate
+from frostline.simulation.engines import ENGINES
 from frostline.simulation.metrics import Metrics, choices_made, measure
 from frostline.simulation.predictions import PredictionFacts
 from frostline.simulation.replay import Replay
@@ -18,6 +19,7 @@ from frostline.simulation.reports import MetricReports
 
 __all__ = [
     "CURVE_OF_FAMILY",
+    "ENGINES",
     "AccuracyReport",
     "FamilyAccuracy",
     "JobAccuracy",

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from time import perf_counter
 
-from frostline.errors import InvalidValueError
+from frostline.errors import InvalidValueError, UnknownNameError
 from frostline.freezing.curve import TrainingCurve
+from frostline.placement.place import METHODS
 from frostline.policies.base import PlanningPolicy, Policy
 from frostline.policies.guarantee import GuaranteeReport, check_guarantee
 from frostline.policies.registry import make_policy
@@ -24,6 +25,8 @@ from frostline.problem.schedule import Schedule, Segment
 from frostline.scheduler.outlook import Predictor
 from frostline.scheduler.scheduler import Scheduler
 from frostline.simulation.accuracy import AccuracyReport, true_accuracy
+from frostline.simulation.compiled import Twin
+from frostline.simulation.engines import loops_of, twin_of
 from frostline.simulation.metrics import Metrics, measure
 from frostline.simulation.outages import NEVER_US, OutageFeed, checked_outages
 from frostline.simulation.predictions import PredictionFacts, prediction_facts
@@ -82,6 +85,7 @@ def simulate(
     reports: MetricReports | bool = False,
     outages: Iterable[Outage] = (),
     restart_s: float | None = None,
+    engine: str = "reference",
 ) -> Result:
     """Run all jobs of an instance under a policy.
 
@@ -111,14 +115,19 @@ def simulate(
         ``unfinished`` ones of the schedule.
     restart_s : float, optional
         Seconds that a job takes to be where it was when it runs again after a failure, where the policy tells none.
+    engine : str
+        ``reference``; ``compiled``, which gives the same schedules for fixed work of known size under the orders with a
+        discipline and the forms of A-SRPT, and needs the extra ``fast``; or ``auto``, the latter where it can be and
+        there are 10,000 jobs or more.
 
     Raises
     ------
     UnknownNameError
-        An unknown policy, placement method or predictor, or an outage of a server that the cluster does not have.
+        An unknown policy, placement method, predictor or engine, or an outage of a server that the cluster does not
+        have.
     InvalidValueError
-        Outages of one server overlap, or the policy has planned what they would upset; or see
-        :class:`~frostline.scheduler.Scheduler`.
+        Outages of one server overlap, or the policy has planned what they would upset; the compiled engine is asked for
+        and does not cover the case; or see :class:`~frostline.scheduler.Scheduler`.
 
     Examples
     --------
@@ -138,17 +147,24 @@ def simulate(
     """
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     down = checked_outages(outages, instance, chosen)
+    loops = loops_of(engine, len(instance.jobs))
     begin = perf_counter()
-    scheduler = _scheduler(instance, chosen, placement, predictor, restart_s)
-    reporting = MetricReports() if reports is True else reports or None
-    schedule = _drive(scheduler, instance, on_progress, _truth(scheduler, instance, down), down, reporting, curves)
-    runtime_s = perf_counter() - begin
+    twin = twin_of(engine, loops, instance, chosen, _beyond_twin(predictor, down, restart_s))
+    if twin is not None:
+        schedule, beliefs, prediction = _run_twin(twin, instance, chosen, placement, on_progress), None, None
+        runtime_s = perf_counter() - begin
+    else:
+        scheduler = _scheduler(instance, chosen, placement, predictor, restart_s)
+        reporting = MetricReports() if reports is True else reports or None
+        schedule = _drive(scheduler, instance, on_progress, _truth(scheduler, instance, down), down, reporting, curves)
+        runtime_s = perf_counter() - begin
+        beliefs, prediction = scheduler.beliefs, prediction_facts(instance, scheduler)
     return Result(
         policy=chosen,
         schedule=schedule,
         metrics=measure(instance, schedule),
-        guarantee=check_guarantee(chosen, instance, schedule, scheduler.beliefs),
-        prediction=prediction_facts(instance, scheduler),
+        guarantee=check_guarantee(chosen, instance, schedule, beliefs),
+        prediction=prediction,
         accuracy=true_accuracy(instance, schedule, curves),
         runtime_s=runtime_s,
     )
@@ -163,14 +179,41 @@ def run(
     on_progress: Progress | None = None,
     outages: Iterable[Outage] = (),
     restart_s: float | None = None,
+    engine: str = "reference",
 ) -> Schedule:
     """Schedule of an instance under a policy; see :func:`simulate`.
 
     Events of one instant: completions, failures, recoveries, arrivals, virtual completions, decisions.
     """
     down = checked_outages(outages, instance, policy)
+    loops = loops_of(engine, len(instance.jobs))
+    twin = twin_of(engine, loops, instance, policy, _beyond_twin(predictor, down, restart_s))
+    if twin is not None:
+        return _run_twin(twin, instance, policy, placement, on_progress)
     scheduler = _scheduler(instance, policy, placement, predictor, restart_s)
     return _drive(scheduler, instance, on_progress, _truth(scheduler, instance, down), down)
+
+
+def _beyond_twin(
+    predictor: Predictor | str | None, outages: tuple[Outage, ...], restart_s: float | None
+) -> Iterator[str]:
+    """What is asked for that the compiled twin does not cover."""
+    if predictor is not None:
+        yield "predicted sizes"
+    if outages:
+        yield "outages"
+    if restart_s is not None:
+        yield "a restart"
+
+
+def _run_twin(twin: Twin, instance: Instance, policy: Policy, placement: str, on_progress: Progress | None) -> Schedule:
+    """Schedule by the compiled twin."""
+    if placement not in METHODS:
+        raise UnknownNameError("placement method", str(placement), METHODS)
+    tell, jobs, refused = on_progress or _silent, len(instance.jobs), twin.columns.refused
+    twin.run(lambda done: tell(done + len(refused), jobs))
+    tell(jobs, jobs)
+    return twin.schedule(policy_text(policy))
 
 
 def _scheduler(

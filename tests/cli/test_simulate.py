@@ -401,6 +401,10 @@ def test_planned_levels_need_known_sizes(run, elastic):
 
 
 class TestEngine:
+    @pytest.fixture(autouse=True)
+    def _compiling(self, monkeypatch):
+        monkeypatch.setenv("FROSTLINE_JIT", "1")
+
     def test_the_compiled_twin_gives_the_same_results(self, run_json, trace):
         pytest.importorskip("numba")
         words = ("simulate", trace, "--strict", "--cluster", "1x8", "--policy", "easy,asrpt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -36,7 +37,9 @@ NAMES = st.one_of(
     st.builds("asrpt:patience={}:headroom={}:small={}".format, SHARES, SHARES, st.sampled_from([0.25, 0.1, 2.0])),
 )
 CASES = instances(max_jobs=14, max_servers=4, localities=LOCALITIES, impossible=True)
-needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="needs the extra fast")
+needs_numba = pytest.mark.skipif(
+    find_spec("numba") is None or os.environ.get("FROSTLINE_JIT") == "0", reason="needs the extra fast"
+)
 
 
 def played(instance: Instance, name: str, loops: ModuleType) -> Schedule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import os
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,9 @@ from frostline.simulation import engines, run, simulate
 from frostline.simulation.compiled import NotCoveredError, Twin, kernel
 from frostline.traces import generate_jobs
 
-needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="needs the extra fast")
+needs_numba = pytest.mark.skipif(
+    find_spec("numba") is None or os.environ.get("FROSTLINE_JIT") == "0", reason="needs the extra fast"
+)
 
 
 def one(**changes: object) -> Instance:

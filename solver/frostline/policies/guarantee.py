@@ -37,13 +37,15 @@ from fractions import Fraction
 from math import lcm
 from typing import Any, NamedTuple
 
-from frostline.placement.free_gpus import shape_of
+from frostline.placement.free_gpus import Shape, shape_of
 from frostline.placement.saturation import saturation
 from frostline.policies.base import PlanningPolicy, Policy
 from frostline.problem.instance import Instance
 from frostline.problem.job import Fixed
 from frostline.problem.refusal import never_fits
 from frostline.problem.schedule import Schedule
+from frostline.relaxation.bounds import virtual_times
+from frostline.relaxation.rigid import rigid_columns
 from frostline.relaxation.srpt import virtual_completions
 from frostline.timing.duration import fastest_us
 from frostline.units import US_PER_S, instant_us
@@ -183,30 +185,32 @@ def check_guarantee(
     if promise_of is None or schedule.outages:
         return None
     submitted, instance = instance, planned_instance(policy, instance)
-    shapes = {shape_of(job, instance.cluster) for job in instance.jobs if never_fits(job, instance.cluster) is None}
-    saturated = max(saturation(shapes, instance.cluster), 1)  # 0 on a cluster without GPUs, where no job runs
+    saturated = max(saturation(_shapes(instance), instance.cluster), 1)  # 0 without GPUs, where no job runs
     promise: Promise = promise_of(saturated)
     jobs = _jobs(instance, schedule, promise.kappa, beliefs)
     a, measured = _measured(instance, beliefs)
-    rho = max((Fraction(job.end - job.start, job.shortest) for job in jobs), default=Fraction(1))
+    rho = max((Fraction(*stretch) for stretch in _stretches(jobs)), default=Fraction(1))
     facts: dict[str, Any] = {"G": instance.cluster.gpus, "B": saturated, "rho": float(rho)}
     if isinstance(promise, BudgetPromise):
         aside = promise.budget_gpus if beliefs is None else beliefs.out_of_order_gpus
         theta = rho * instance.cluster.gpus / (saturated - aside)
-        slacks = _budget_slacks(jobs, theta / a, rho, instance.cluster.gpus)
+        scale = (theta / a).denominator * rho.denominator * instance.cluster.gpus
+        slacks = _budget_slacks(jobs, theta / a, rho, instance.cluster.gpus, scale)
         facts |= {"theta": float(theta), "E": promise.budget_gpus}
     else:
         theta = rho * instance.cluster.gpus / (saturated - (0 if beliefs is None else beliefs.out_of_order_gpus))
         late = 0.0 if all(isinstance(job.work, Fixed) for job in instance.jobs) else promise.kappa
         seen = _Longest(jobs, _as_seen(jobs, beliefs, instance))
-        slacks = _guard_slacks(jobs, (theta, theta / a), promise.patience, late, instance.cluster.gpus, seen)
+        scale = lcm(theta.denominator, (theta / a).denominator) * instance.cluster.gpus
+        slacks = _guard_slacks(jobs, (theta, theta / a), promise.patience, late, instance.cluster.gpus, seen, scale)
         longest = seen.values[-1][1] if seen.values else 0
         facts |= {
             "theta": float(theta),
             "gamma_s": promise.patience(longest) / US_PER_S,
             "longest_s": longest / US_PER_S,
         }
-    worst, job = min(slacks, default=(None, None))
+    slack, job = min(slacks, default=(None, None))
+    worst = None if slack is None else Fraction(slack, scale)
     shorter = _virtual_share(submitted, instance)
     return GuaranteeReport(
         form="budget" if isinstance(promise, BudgetPromise) else "guard",
@@ -273,43 +277,56 @@ def _measured(instance: Instance, beliefs: Beliefs | None) -> tuple[Fraction, di
 
 def _jobs(instance: Instance, schedule: Schedule, kappa: float, beliefs: Beliefs | None) -> list[_Job]:
     """Jobs that ran, with the latest time each is due."""
-    fitting = [job for job in instance.jobs if never_fits(job, instance.cluster) is None]
-    releases = [instant_us(job.release_s) for job in fitting]
-    shortest = [fastest_us(job, instance.cluster) for job in fitting]
+    columns, gpus = rigid_columns(instance), instance.cluster.gpus
+    releases, shortest = columns.release_us.tolist(), columns.duration_us.tolist()
     if beliefs is None:
-        believed = [Believed(job.gpus * p, p) for job, p in zip(fitting, shortest, strict=True)]
+        fed, durations, virtual = columns.work, shortest, virtual_times(columns, gpus)
     else:
-        believed = [beliefs.jobs[job.id] for job in fitting]
-    sizes = ((release, belief.work) for release, belief in zip(releases, believed, strict=True))
-    gpus = instance.cluster.gpus
-    virtual = virtual_completions(sizes, gpus)
+        believed = [beliefs.jobs[job] for job in columns.ids]
+        fed, durations = [belief.work for belief in believed], [belief.duration_us for belief in believed]
+        virtual = virtual_completions(zip(releases, fed, strict=True), gpus)
+    late = {job.id for job in instance.jobs if not isinstance(job.work, Fixed)}
     start_us, end_us = schedule.start_us, schedule.completion_us
     origin = releases[0] if releases else 0
+    rows = zip(columns.ids, releases, map(int, virtual), durations, shortest, columns.gpus.tolist(), fed, strict=True)
     return [
         _Job(
-            job.id,
+            job,
             release - origin,
-            -(at // -gpus) - origin + (0 if isinstance(job.work, Fixed) else int(kappa * belief.duration_us)),
-            start_us[job.id] - origin,
-            end_us[job.id] - origin,
+            -(at // -gpus) - origin + (int(kappa * duration) if job in late else 0),
+            start_us[job] - origin,
+            end_us[job] - origin,
             p,
-            job.gpus,
-            belief.work,
+            width,
+            work,
         )
-        for job, release, at, p, belief in zip(fitting, releases, virtual, shortest, believed, strict=True)
-        if job.id in start_us
+        for job, release, at, duration, p, width, work in rows
+        if job in start_us
     ]
 
 
-def _budget_slacks(jobs: list[_Job], theta: Fraction, rho: Fraction, gpus: int) -> Iterable[tuple[Fraction, str]]:
-    """(1 + θ) E_j − θ ŵ_j + ρ p_j − C_j for every job, in microseconds; θ is divided by a."""
-    scale = theta.denominator * gpus * rho.denominator
+def _shapes(instance: Instance) -> set[Shape]:
+    """Shapes of the jobs that fit; those of fixed work have that of any other of their GPUs and locality."""
+    alike = {(job.gpus, job.locality, "" if isinstance(job.work, Fixed) else job.id): job for job in instance.jobs}
+    cluster = instance.cluster
+    return {shape_of(job, cluster) for job in alike.values() if never_fits(job, cluster) is None}
+
+
+def _stretches(jobs: Iterable[_Job]) -> set[tuple[int, int]]:
+    """Durations of the jobs and the shortest ones; those of jobs that are as short as can be count as 1."""
+    pairs = ((job.end - job.start, job.shortest) for job in jobs)
+    return {(1, 1) if duration == shortest else (duration, shortest) for duration, shortest in pairs}
+
+
+def _budget_slacks(
+    jobs: list[_Job], theta: Fraction, rho: Fraction, gpus: int, scale: int
+) -> Iterable[tuple[int, str]]:
+    """(1 + θ) E_j − θ ŵ_j + ρ p_j − C_j for every job, in so many parts of a microsecond; θ is divided by a."""
     due = int((1 + theta) * scale)
     work = int(theta * scale) // gpus if gpus else 0  # on a cluster without GPUs there are no jobs
     duration = int(rho * scale)
     for job in jobs:
-        slack = due * job.due - work * job.fed + duration * job.shortest - scale * job.end
-        yield Fraction(slack, scale), job.id
+        yield due * job.due - work * job.fed + duration * job.shortest - scale * job.end, job.id
 
 
 def _guard_slacks(
@@ -319,13 +336,14 @@ def _guard_slacks(
     kappa: float,
     gpus: int,
     seen: _Longest,
-) -> Iterable[tuple[Fraction, str]]:
-    """Bound on the start of every job − its start, in microseconds, by θ and θ/a."""
+    scale: int,
+) -> Iterable[tuple[int, str]]:
+    """Bound on the start of every job − its start, in so many parts of a microsecond, by θ and θ/a."""
     periods = _strict_periods(jobs, seen, patience)
     begins = [begin for begin, _ in periods]
-    unit = lcm(*(theta.denominator for theta in thetas))
+    unit = scale // gpus if gpus else 0  # on a cluster without GPUs there are no jobs
     running, queued = (int(theta * unit) for theta in thetas)
-    scale, beyond = unit * gpus, max(queued - unit, 0) * gpus
+    beyond = max(queued - unit, 0) * gpus
     for job in jobs:
         p_max, believed, w_max = seen.at(job.start)
         latest = job.due + patience(believed)
@@ -333,7 +351,7 @@ def _guard_slacks(
         if slack < 0:
             slack += beyond * (latest - periods[bisect_right(begins, job.start) - 1][0])
         slack += running * gpus * p_max + queued * (gpus * (int(kappa * believed) + 1) + w_max - job.fed)
-        yield Fraction(slack, scale), job.id
+        yield slack, job.id
 
 
 def _as_seen(jobs: Iterable[_Job], beliefs: Beliefs | None, instance: Instance) -> Iterable[tuple[int, int]]:

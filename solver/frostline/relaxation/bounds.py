@@ -134,8 +134,8 @@ def mean_busy(jobs: RigidColumns, gpus: int) -> Fraction:
 def virtual_times(jobs: RigidColumns, gpus: int) -> list[int] | Ints:
     """Virtual completions: compiled where that is possible and the numbers are small enough, to the same values."""
     run = loops() if len(jobs.ids) >= _MANY and jobs.least_work is None else None
-    last = int(jobs.release_us.max()) * gpus + float(jobs.gpus.astype(float) @ jobs.duration_us)
-    if run is None or max(last, -int(jobs.release_us.min()) * gpus) > _MOST:
+    last = int(jobs.release_us.max(initial=0)) * gpus + float(jobs.gpus.astype(float) @ jobs.duration_us)
+    if run is None or max(last, -int(jobs.release_us.min(initial=0)) * gpus) > _MOST:
         return virtual_completions(zip(jobs.release_us.tolist(), jobs.work, strict=True), gpus)
     completions: Ints = run.shortest_remaining(jobs.release_us * gpus, jobs.gpus * jobs.duration_us)
     return completions

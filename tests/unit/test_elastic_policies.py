@@ -197,7 +197,7 @@ class TestSia:
 class TestOptimus:
     def gpus(self, *rows: tuple[list[int], list[float], int], restart_s: float = 0.0, **more: Any) -> list[int]:
         menu = replace(menu_of(*rows), **more)
-        chosen: list[int] = menu.gpus[greedy_options(menu, remaining_s(menu, restart_s))].tolist()
+        chosen: list[int] = menu.gpus[greedy_options(menu, remaining_s(menu, restart_s, 300.0))].tolist()
         return chosen
 
     def test_whose_remaining_time_drops_most_gets_more(self) -> None:
@@ -224,7 +224,10 @@ class TestOptimus:
     def test_a_restart_counts_as_remaining_time(self) -> None:
         menu = menu_of(([1, 2, 4], [1.0, 0.625, 0.4], 2), ([1, 2], [2.0, 1.0], 0))
         expected = [np.inf, 130.0, 62.5, 70.0, np.inf, 200.0, 100.0]
-        assert remaining_s(menu, 30.0).tolist() == expected
+        assert remaining_s(menu, 30.0, 300.0).tolist() == expected
+        # Where a decision lasts for 25 s, a restart of 30 s makes a second of work 2.2 s.
+        dear = [np.inf, 100 * 2.2, 62.5, 40 * 2.2, np.inf, 200.0, 100.0]
+        assert remaining_s(menu, 30.0, 25.0).tolist() == pytest.approx(dear)
         # Alone it would take all four GPUs for 22.5 s, but not for a restart of as much.
         alone = ([1, 2, 4], [1.0, 0.625, 0.4], 2)
         assert [self.gpus(alone, restart_s=restart_s) for restart_s in (0.0, 22.0, 22.5)] == [[4], [4], [2]]
@@ -380,6 +383,7 @@ class TestRounds:
             ("pollux:power=2", "policy 'pollux': power=2"),
             ("sia:power=1", "policy 'sia': power=1"),
             ("optimus:restart_s=-1", "policy 'optimus': restart_s=-1"),
+            ("optimus:horizon_s=0", "policy 'optimus': horizon_s=0"),
             ("sia:event_driven=maybe", "policy 'sia': event_driven='maybe' must be true or false"),
             ("icefrog:horizon_s=0", "policy 'icefrog': horizon_s=0"),
             ("icefrog:most_evictions=-1", "policy 'icefrog': most_evictions=-1"),

@@ -17,6 +17,7 @@ from frostline.policies.elastic.allocate import changes
 from frostline.policies.elastic.menu import RoundMenu, round_menu
 from frostline.policies.elastic.options import Floats, Ints
 from frostline.policies.elastic.rounds import RoundPolicy
+from frostline.units import as_finite
 
 __all__ = ["Optimus", "greedy_options", "remaining_s"]
 
@@ -26,13 +27,16 @@ class Optimus(RoundPolicy):
     """Optimus-like: all tasks get their least GPUs, and then whoever's remaining time drops most per GPU gets more.
 
     The least GPUs are given in order of arrival, as far as they go; Pollux's code takes the narrowest first. Widths
-    that are skipped count as one step, by their drop per GPU. Remaining time is that of the iterations left, with
-    ``restart_s`` where a task that has run would run on other GPUs than it has; the published rule changes GPUs for
-    any gain. The iterations must be known, where Optimus fits a curve to the loss; all GPUs are workers, where it tells
-    workers from parameter servers. Nothing is frozen.
+    that are skipped count as one step, by their drop per GPU. Remaining time is that of the iterations left, times
+    ``(H + restart_s) / H`` where a task that has run would run on other GPUs than it has; H is the remaining time,
+    ``horizon_s`` at most. The published rule changes GPUs for any gain, so that two tasks may hand a GPU to and fro.
+    The iterations must be known, where Optimus fits a curve to the loss; all GPUs are workers, where it tells workers
+    from parameter servers. Nothing is frozen.
 
     Parameters
     ----------
+    horizon_s : float
+        Seconds for which a decision is expected to last at most, above 0.
     round_s, event_driven, restart_s, level_change_s, most_evictions
         See :class:`~frostline.policies.elastic.rounds.RoundPolicy`.
 
@@ -43,18 +47,30 @@ class Optimus(RoundPolicy):
     """
 
     name: str = "optimus"
+    horizon_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        RoundPolicy.__post_init__(self)
+        subject = f"policy {self.name!r}"
+        object.__setattr__(self, "horizon_s", as_finite(self.horizon_s, subject, "horizon_s", 1e-6, 1e9))
 
     def shares(self, view: View) -> tuple[Share, ...]:
         """What changes."""
         menu = round_menu(view, self.most_evictions)
-        return changes(menu, greedy_options(menu, remaining_s(menu, self.restart_s))) if menu.tasks else ()
+        if not menu.tasks:
+            return ()
+        return changes(menu, greedy_options(menu, remaining_s(menu, self.restart_s, self.horizon_s)))
 
 
-def remaining_s(menu: RoundMenu, restart_s: float) -> Floats:
-    """Seconds until each task would be complete with each option, shape (options,); infinite where it waits."""
+def remaining_s(menu: RoundMenu, restart_s: float, horizon_s: float) -> Floats:
+    """Seconds until each task would be complete with each option, shape (options,); infinite where it waits.
+
+    Where a restart is due they count as much more as it takes of the time that a decision lasts.
+    """
     moves = menu.again[menu.job] & ~menu.kept
-    remaining: Floats = menu.left[menu.job] * menu.seconds + np.where(moves, restart_s, 0.0)
-    return remaining
+    remaining = menu.left[menu.job] * menu.seconds
+    restarts: Floats = np.where(moves, 1.0 + restart_s / np.minimum(remaining, horizon_s), 1.0)
+    return remaining * restarts
 
 
 def greedy_options(menu: RoundMenu, remaining: Floats) -> Ints:

@@ -22,7 +22,15 @@ LOCALITIES = ("any", "server", "fewest")
 RIGID = ("fixed", "profiled", "training")
 ONE_BY_ONE = ("fifo", "easy", "sjf:discipline=backfill", "ljf", "smallest-area:discipline=strict")
 GUIDED = ("asrpt", "asrpt-strict", "asrpt-budget", "asrpt-guard", "asrpt:patience=0.1", "asrpt-guard:patience=0")
-PREEMPTIVE = ("las:thresholds=5/20:restart_s=1:starvation=2", "las:restart_s=0", "srtf:restart_s=0.5", "srtf")
+PREEMPTIVE = (
+    "las:thresholds=5/20:restart_s=1:starvation=2",
+    "las:restart_s=0",
+    "gittins:thresholds=5/20:restart_s=1:least_finished=1",
+    "las-fair:round_s=7:restart_s=1",
+    "srtf:restart_s=0.5",
+    "srtf",
+    "serverfilling-srpt:restart_s=0.5",
+)
 PLAYING = ("icefrog:restart_s=1", "icefrog:round_s=7:restart_s=0", "pollux:round_s=5:restart_s=2", "sia:restart_s=0.5")
 PLANNED = ("icefrog-rigid", "icefrog-rigid:form=asrpt-strict", "icefrog-rigid:form=asrpt-budget")
 LEARNING = ("median", "combined")

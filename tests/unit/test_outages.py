@@ -239,7 +239,21 @@ def test_outages_that_meet_are_one() -> None:
 WIDE, SMALL = job("wide", 1, 8, 10), job("small", 2, 2, 100)
 
 
-@pytest.mark.parametrize("policy", ["easy", "sjf", "sjf:discipline=backfill", "asrpt", "asrpt-budget", "las", "srtf"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "easy",
+        "sjf",
+        "sjf:discipline=backfill",
+        "asrpt",
+        "asrpt-budget",
+        "las",
+        "gittins",
+        "las-fair",
+        "srtf",
+        "serverfilling-srpt",
+    ],
+)
 def test_who_needs_a_server_that_is_down_holds_nobody_up(policy: str) -> None:
     result = play(TWO, policy, [job("late", 60, 1, 1), WIDE, SMALL], down("s0", 0, 50))
     # A budget has room for a job out of order only once the wide one is due, at 11.
@@ -247,7 +261,9 @@ def test_who_needs_a_server_that_is_down_holds_nobody_up(policy: str) -> None:
     assert ("small", start_s) in {piece[:2] for piece in pieces(result)}
 
 
-@pytest.mark.parametrize("policy", ["easy", "sjf", "smallest-area", "las", "srtf", "asrpt"])
+@pytest.mark.parametrize(
+    "policy", ["easy", "sjf", "smallest-area", "las", "las-fair", "srtf", "serverfilling-srpt", "asrpt"]
+)
 def test_c11_whoever_fits_starts_at_once_however_many_need_a_server_that_is_down(policy: str) -> None:
     scheduler = Scheduler(TWO, policy)
     scheduler.fail("s1")
@@ -328,7 +344,7 @@ def test_elastic_jobs_take_no_width_that_the_servers_left_do_not_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", ["fifo", "easy", "asrpt", "las", "icefrog", "optimus", "pollux", "sia", "icefrog-rigid"]
+    "policy", ["fifo", "easy", "asrpt", "las", "las-fair", "icefrog", "optimus", "pollux", "sia", "icefrog-rigid"]
 )
 def test_where_all_servers_are_gone_for_good_the_jobs_are_unfinished(policy: str) -> None:
     jobs = [job("a", 0, 4, 100), job("b", 80, 2, 5), job("c", 0, 40, 5), job("d", 0, 1, 1)]

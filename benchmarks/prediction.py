@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from time import process_time
 
 import numpy as np
+from bare_heap import bare_heap_s
 from public_traces import eagle, hashes, itp_pooled, philly
 
 from frostline.prediction import Finished, OnlinePredictor, Scores, make_model, replay, size_of
@@ -19,6 +20,7 @@ _CHEAP = (*_BASELINES, "ewma", "survival", "combined")
 _MODELS = (*_CHEAP, "forest")
 _FOREST_JOBS = 10_000
 _GPUS = 512
+_BATCHES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,7 @@ class Case:
 
 
 def prediction(quick: bool) -> None:
-    """Replays of models on traces, the previous job submitted as a leak, and times."""
+    """Replays of models on traces, and the previous job submitted as a leak."""
     public = list(_public(quick))
     print("median |ln(predicted / actual)|, share within 2×; jobs predicted at their submission, from finished ones\n")
     head = ["jobs", *_MODELS, f"combined against the best of {', '.join(_BASELINES)}"]
@@ -57,9 +59,7 @@ def prediction(quick: bool) -> None:
     print("| trace | jobs with a previous one | median abs(ln ratio) | previous one not finished |\n|---|---|---|---|")
     for case in public:
         _peek(case)
-    print()
-    _speed(300 if quick else 10_000, 400 if quick else 100_000)
-    print(f"traces: {hashes()}")
+    print(f"\ntraces: {hashes()}")
 
 
 def _public(quick: bool) -> Iterator[Case]:
@@ -140,21 +140,26 @@ def _peek(case: Case) -> None:
     print(f"| {case.name} | {len(errors):,} | {np.median(errors or [np.nan]):.3f} | {share:.0f} % |")
 
 
-def _speed(batch: int, history: int) -> None:
-    """CPU time of the scheduler's questions, and of a fit, on generated jobs."""
-    jobs = generate_recurring_jobs(history + 4 * batch, seed=3, gpus=_GPUS)
+def prediction_speed(quick: bool) -> None:
+    """CPU time of the scheduler's questions, and of a fit, on generated jobs with names."""
+    batch, history = (300, 400) if quick else (10_000, 100_000)
+    jobs = generate_recurring_jobs(history + (_BATCHES + 1) * batch, seed=3, gpus=_GPUS)
     past, new = jobs[:history], jobs[history:]
+    bare_s = bare_heap_s(new, _GPUS) / len(new)
+    print(f"{history:,} jobs finished, batches of {batch:,}; a bare heap loop takes {1e6 * bare_s:.2f} µs a job\n")
+    print("| model | batch, µs a job: fastest, median | fastest × bare heap | single, ms: median, slowest |")
+    print("|---|---|---|---|")
     for model in ("combined", "forest"):
         predictor = _taught(model, past)
         now_s = new[-1].release_s
-        batch_s = min(_cpu_s(predictor.predict, part, now_s) for part in _parts(new, batch)[:3])
-        single_s = [_cpu_s(predictor.predict, [job], now_s) for job in new[3 * batch :][:200]]
+        batch_s = [_cpu_s(predictor.predict, part, now_s) / batch for part in _parts(new, batch)[:_BATCHES]]
+        single_s = [_cpu_s(predictor.predict, [job], now_s) for job in new[_BATCHES * batch :][:200]]
         print(
-            f"{model}, {history:,} jobs finished: a batch of {batch:,} new jobs {1e6 * batch_s / batch:.1f} µs a job; "
-            f"a single one {1e3 * np.median(single_s):.2f} ms, the slowest {1e3 * max(single_s):.2f} ms",
+            f"| {model} | {1e6 * min(batch_s):.1f}, {1e6 * np.median(batch_s):.1f} | {min(batch_s) / bare_s:.1f} "
+            f"| {1e3 * np.median(single_s):.2f}, {1e3 * max(single_s):.2f} |",
             flush=True,
         )
-    print(f"forest: a fit to {history:,} jobs {_fit_s(past):.1f} s")
+    print(f"\nforest: a fit to {history:,} jobs {_fit_s(past):.1f} s")
 
 
 def _parts(jobs: Sequence[Job], size: int) -> list[Sequence[Job]]:

@@ -38,6 +38,7 @@ BENCHMARKS: dict[str, Callable[[bool], None]] = {
     "placement": placement.placement,
     "placement-inflation": inflation.placement_inflation,
     "prediction": prediction.prediction,
+    "prediction-speed": prediction.prediction_speed,
     "not-knowing": not_knowing.not_knowing,
     "bound-quality": bounds.bound_quality,
     "bound-speed": bounds.bound_speed,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 
 from frostline.errors import InvalidValueError
@@ -196,25 +197,17 @@ def _check_texts(job: Job) -> None:
 def with_work(job: Job, work: Work, status: str) -> Job:
     """The job with other work that goes with its GPUs, and another status, without a second look at its fields."""
     made = object.__new__(Job)
-    _put_id(made, job.id)
-    _put_release_s(made, job.release_s)
+    for put, value in zip(_PUT, _fields_of(job), strict=True):
+        put(made, value)
     _put_work(made, work)
-    _put_gpus(made, job.gpus)
-    _put_user(made, job.user)
-    _put_group(made, job.group)
-    _put_name(made, job.name)
     _put_status(made, status)
-    _put_weight(made, job.weight)
-    _put_locality(made, job.locality)
-    _put_estimate_s(made, job.estimate_s)
-    _put_checkpoint_s(made, job.checkpoint_s)
     return made
 
 
-_Put = Callable[[Job, Any], None]
-_PUT: Iterator[_Put] = (getattr(Job, entry.name).__set__ for entry in fields(Job))
-_put_id, _put_release_s, _put_work, _put_gpus, _put_user, _put_group, _put_name, _put_status, *_PUT_REST = _PUT
-_put_weight, _put_locality, _put_estimate_s, _put_checkpoint_s = _PUT_REST  # as many as there are fields
+_SLOTS = tuple(entry.name for entry in fields(Job))
+_fields_of = attrgetter(*_SLOTS)
+_PUT: tuple[Callable[[Job, Any], None], ...] = tuple(getattr(Job, name).__set__ for name in _SLOTS)
+_put_work, _put_status = _PUT[_SLOTS.index("work")], _PUT[_SLOTS.index("status")]
 
 
 def _check_work(job: str, work: object, gpus: int) -> None:

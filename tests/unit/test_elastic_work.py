@@ -262,8 +262,15 @@ def test_policies_that_know_no_levels_run_it_as_asked_for(policy: str) -> None:
 
 
 def test_what_is_hidden_is_the_size_and_the_status_and_nothing_else() -> None:
-    told: dict[str, Any] = {"user": "u", "group": "g", "name": "n", "weight": 2.0, "locality": "server"}
-    job = Job(id="a", release_s=3, gpus=2, work=Fixed(duration_s=5), estimate_s=9, checkpoint_s=7, status="Pass", **told)
+    told: dict[str, Any] = {
+        "user": "u",
+        "group": "g",
+        "name": "n",
+        "weight": 2.0,
+        "locality": "server",
+        "status": "Pass",
+    }
+    job = Job(id="a", release_s=3, gpus=2, work=Fixed(duration_s=5), estimate_s=9, checkpoint_s=7, **told)
     assert blinded(job) == job.replace(work=Fixed(duration_s=1), status="")
     assert with_size(job, 8.0) == job.replace(work=Fixed(duration_s=8))
 

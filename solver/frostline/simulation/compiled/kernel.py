@@ -16,13 +16,11 @@ holes are bits in the order (free GPUs, server), so that the best fit of a job i
 from __future__ import annotations
 
 from math import floor, log2
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from frostline.simulation.compiled.rules import Rule
+from frostline.simulation.compiled.rule import Rule
 
 Ints = npt.NDArray[np.int64]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +14,9 @@ from frostline.policies.list_policy import ListPolicy
 from frostline.problem.cluster import Cluster
 from frostline.simulation.compiled import kernel
 from frostline.simulation.compiled.columns import Columns
+from frostline.simulation.compiled.rule import Rule
 
-__all__ = ["Rule", "keys_of", "order_of", "rule_of"]
+__all__ = ["keys_of", "order_of", "rule_of"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -29,25 +29,6 @@ _KEYS: Mapping[str, Callable[[Ints, Ints], Ints]] = {
     "longest": lambda gpus, duration: -duration,
 }
 """Orders of :mod:`frostline.policies.orders` over whole columns."""
-
-
-class Rule(NamedTuple):
-    """A policy as numbers; parameters that it does not have are 0."""
-
-    form: int
-    """Form of the rule, as named in the kernel."""
-    discipline: int = kernel.STRICT
-    """Discipline of the order."""
-    gpus: int = 0
-    """GPUs of the cluster."""
-    budget: int = 0
-    """GPUs that may be held out of order."""
-    patience: float = 0.0
-    """Longest durations that a due job waits before the guard is up."""
-    small: tuple[int, int] = (0, 1)
-    """Mean areas that need no headroom, as a fraction."""
-    share: tuple[int, int] = (0, 1)
-    """Headroom for each doubling, as a fraction."""
 
 
 def rule_of(policy: Policy, cluster: Cluster, columns: Columns) -> Rule | None:

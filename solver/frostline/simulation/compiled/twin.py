@@ -21,7 +21,8 @@ from frostline.problem.schedule import Schedule, Segment
 from frostline.relaxation.bounds import virtual_times
 from frostline.simulation.compiled import kernel
 from frostline.simulation.compiled.columns import Columns, columns_of
-from frostline.simulation.compiled.rules import Rule, keys_of, rule_of
+from frostline.simulation.compiled.rule import Rule
+from frostline.simulation.compiled.rules import keys_of, rule_of
 from frostline.simulation.compiled.state import State, state_of
 
 __all__ = ["NotCoveredError", "Twin"]

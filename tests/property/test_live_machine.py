@@ -113,17 +113,16 @@ class LiveScheduler(RuleBasedStateMachine):
         self.scheduler = Scheduler.restore(self.scheduler.snapshot())
 
     def go_to(self, now_s: float) -> None:
-        down, drained = set(self.scheduler.down), set(self.scheduler.drained)
         self.now_s = max(now_s, self.now_s)
         for job in self.reported:
             del self.holds[job], self.jobs[job]
         self.reported.clear()
-        self.follow(self.scheduler.advance(self.now_s), down | drained)
+        self.follow(self.scheduler.advance(self.now_s))
         again = self.scheduler.decide()
         assert not again.starts
         assert not again.evictions
 
-    def follow(self, decision: Decision, shut: set[str]) -> None:
+    def follow(self, decision: Decision) -> None:
         for job in (*decision.failed, *decision.evictions):
             del self.holds[job]
         shut = {*self.scheduler.down, *self.scheduler.drained}

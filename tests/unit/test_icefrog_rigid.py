@@ -32,7 +32,7 @@ from frostline.scheduler import Scheduler
 from frostline.simulation import choices_made, run, simulate
 from frostline.testing import ScriptedPredictor, check_policy
 from frostline.timing import Choices, least_of
-from frostline.verify import check_schedule
+from frostline.verify import check_bound, check_schedule
 
 ONE, MANY = PlacementClass.ONE_SERVER, PlacementClass.MANY_SERVERS
 S = 1_000_000
@@ -357,7 +357,7 @@ class TestBounds:
         assert passed(row)
         assert "on the GPUs asked for, freezing included," in bound_text(bound, elastic=True)
         certificate = bound_certificate(self.instance, lower_bound(self.instance))
-        told = certified_text(self.instance, result.schedule, certificate["problem"], None)  # type: ignore[arg-type]
+        told = certified_text(self.instance, result.schedule, check_bound(self.instance, certificate))
         assert "says nothing of schedules that freeze layers" in told
 
 

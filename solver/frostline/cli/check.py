@@ -129,7 +129,7 @@ def _check_bound(document: Document, problem: Instance | None, solution: Schedul
         more, told = _judged(problem, solution)
         faults, proved = faults + more, proved + told
         if not faults:
-            proved.append(certified_text(problem, solution, stated["problem"], report))
+            proved.append(certified_text(problem, solution, report))
     return _tell(output, faults, proved, None if solution is None else solution.policy)
 
 

@@ -82,7 +82,7 @@ def bound_fault_summary(fault: CertificateFault) -> dict[str, Any]:
     return {"kind": fault.kind.value, "job": fault.job, "server": None, "at_s": None, "text": fault.text}
 
 
-def certified_text(instance: Instance, schedule: Schedule, problem: Mapping[str, Any], report: BoundReport) -> str:
+def certified_text(instance: Instance, schedule: Schedule, report: BoundReport) -> str:
     """How far a valid schedule is from the bound of a valid certificate of its instance.
 
     Parameters
@@ -91,8 +91,6 @@ def certified_text(instance: Instance, schedule: Schedule, problem: Mapping[str,
         The instance.
     schedule : Schedule
         The schedule.
-    problem : mapping
-        The problem that the certificate states.
     report : BoundReport
         What the check of the certificate gave.
 
@@ -106,17 +104,19 @@ def certified_text(instance: Instance, schedule: Schedule, problem: Mapping[str,
     >>> instance = Instance(cluster=Cluster.uniform(1), jobs=jobs)
     >>> certificate = bound_certificate(instance, lower_bound(instance, "best"))
     >>> report = check_bound(instance, certificate)
-    >>> certified_text(instance, simulate(instance, "fifo").schedule, certificate["problem"], report)
+    >>> certified_text(instance, simulate(instance, "fifo").schedule, report)
     'mean flow is optimal: the certificate proves that none is smaller'
     """
-    completion_us = schedule.completion_us
+    completion_us, problem = schedule.completion_us, report.problem
+    if problem is None or report.bound_us is None:
+        return "the certificate proves nothing"
     if schedule.unfinished:
         return "the certificate says nothing of schedules that leave jobs unfinished, as this one does"
     if schedule.evictions:
         return "the certificate says nothing of schedules that interrupt jobs, as this one does"
     if problem["choices"] == "asked" and choices_made(instance, schedule) is not Choices.ASKED:
         return "the certificate says nothing of schedules that freeze layers or choose GPUs, as this one does"
-    if problem["penalty"] is not None or report.bound_us is None or not completion_us:
+    if problem["penalty"] is not None or not completion_us:
         return "the certificate cannot be compared with this schedule"
     what, objective, offset = _objective(instance, completion_us, problem)
     flow, least = objective - offset, report.bound_us - offset
